@@ -1,0 +1,1 @@
+"""Engines that sample from a model: token ids in, token ids out."""

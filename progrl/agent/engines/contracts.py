@@ -1,0 +1,64 @@
+"""The contract of an engine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How to sample one message.
+
+    Attributes:
+        temperature: 0 is greedy.
+        max_tokens: most tokens to sample.
+        stop_ids: sampling ends with any of these; the stop token is part of the sample.
+        seed: of this message alone; the sample does not depend on what else is in flight.
+    """
+
+    temperature: float
+    max_tokens: int
+    stop_ids: frozenset[int]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One sampled message: ids, their log-probabilities (nats, after temperature), and the cause.
+
+    `cause` is "stop" (a stop token), "length" (max_tokens) or "window" (the model's context is
+    full).
+    """
+
+    ids: list[int]
+    logprobs: list[float]
+    cause: Literal["stop", "length", "window"]
+
+
+class Conversation(Protocol):
+    """A growing sequence of ids whose reading is paid for once."""
+
+    def extend(self, ids: Sequence[int]) -> None:
+        """Append ids to be read before the next sample."""
+        ...
+
+    async def sample(self, params: SamplingParams) -> Sample:
+        """Sample a message; its ids become part of the conversation."""
+        ...
+
+    def close(self) -> None:
+        """Free what the conversation holds; idempotent."""
+        ...
+
+
+class Engine(Protocol):
+    """Samples from many conversations at once."""
+
+    def open(self) -> Conversation:
+        """A new, empty conversation."""
+        ...
+
+    def load_weights(self, folder: Path) -> None:
+        """Replace the model's weights by those of a safetensors folder; forgets all caches."""
+        ...

@@ -1,0 +1,1 @@
+"""The records that everything else reads and writes: tasks, messages, tools, trajectories."""

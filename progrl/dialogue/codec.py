@@ -1,0 +1,44 @@
+"""The contract of a codec: between messages and token ids.
+
+The ids that an agent sampled are kept as they are, for ever. A codec only ever encodes what the
+environment adds: the opening prompt, then each observation. Nothing is decoded and encoded again.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from progrl.dialogue.messages import Action, Message, ToolSpec
+
+
+class Codec(Protocol):
+    """Between messages and token ids, for one model's vocabulary."""
+
+    stop_ids: frozenset[int]
+
+    def open(self, policy: str, tools: Sequence[ToolSpec], query: str) -> list[int]:
+        """The prompt before the agent's first message, ready for it to write."""
+        ...
+
+    def observe(self, message: Message) -> list[int]:
+        """A user's or a tool's message after the agent's, ready for the agent to write again.
+
+        Whatever the model's template puts between the agent's stop token and the next message is
+        part of the result.
+        """
+        ...
+
+    def act(self, action: Action) -> list[int]:
+        """The ids of an action as an agent would sample it, stop token included."""
+        ...
+
+    def parse(self, ids: Sequence[int], tools: Sequence[ToolSpec]) -> Action:
+        """The action that sampled ids stand for.
+
+        Raises:
+            MalformedAction: they are none; the message says what is wrong, in words for the agent.
+        """
+        ...
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Readable text of ids, for people."""
+        ...

@@ -1,0 +1,1 @@
+"""Domains: tasks, the environments they are played in, experts, and what users know."""

@@ -1,0 +1,106 @@
+"""The contracts of a domain: the whole of what the author of one must know, with `UserView`."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from progrl.dialogue.messages import Action, Message, ToolSpec
+from progrl.dialogue.tasks import Split, Task
+from progrl.dialogue.trajectories import Outcome
+from progrl.dialogue.users import UserReply, UserView
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What an action, or a user's reply, led to.
+
+    Attributes:
+        observation: a tool's result as the agent reads it; "" where nothing is to be read (the
+            agent spoke, or a user's reply was taken in).
+        reward: the environment's own turn reward, within its `reward_bounds`.
+        milestones: newly reached, each at most once an episode.
+        gain: the sum of their weights.
+        done: the episode ends here.
+        failed: a call that returned an error.
+        tools: the tools from now on, where they changed.
+    """
+
+    observation: str = ""
+    reward: float = 0.0
+    milestones: tuple[str, ...] = ()
+    gain: float = 0.0
+    done: bool = False
+    failed: bool = False
+    tools: tuple[ToolSpec, ...] | None = None
+
+
+class Environment(Protocol):
+    """One episode's world. Deterministic for a task; never sees tokens."""
+
+    reward_bounds: tuple[float, float]
+
+    def reset(self, task: Task) -> tuple[ToolSpec, ...]:
+        """Build the task's first state; the tools that the agent starts with."""
+        ...
+
+    def step(self, action: Action) -> StepResult:
+        """Apply a call, or take note of words to the user.
+
+        A call that is wrong in any way (unknown tool, arguments that break the schema, a rule of
+        the system) is no exception: its observation says what is wrong and `failed` is true.
+        """
+        ...
+
+    def hear(self, reply: UserReply) -> StepResult:
+        """Take in the user's answer and apply the calls of the user's own tools."""
+        ...
+
+    def outcome(self) -> Outcome:
+        """The verdict on the state as it stands."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """An episode as it stands, for experts."""
+
+    task: Task
+    environment: Environment
+    history: Sequence[Message]
+
+
+class Expert(Protocol):
+    """Solves the tasks of a domain, from any state of an episode.
+
+    It may read the task's hidden goal, but acts only on what the conversation and the tools have
+    shown: it asks for what the user has not told.
+    """
+
+    def next_action(self, state: State) -> Action:
+        """The best action in `state`."""
+        ...
+
+
+class Domain(Protocol):
+    """A family of tasks with tools and a policy, found by name in the registry."""
+
+    name: str
+    description: str
+    policy: str
+    tools: tuple[ToolSpec, ...]
+
+    def tasks(self, split: Split, seed: int) -> Iterator[Task]:
+        """Unlimited tasks of a split, over all families and levels, the same for the same seed."""
+        ...
+
+    def environment(self) -> Environment:
+        """A fresh environment; one an episode."""
+        ...
+
+    def user_view(self, task: Task) -> UserView:
+        """The whole of what a user of this task may ever know."""
+        ...
+
+    def expert(self) -> Expert:
+        """The expert of this domain."""
+        ...

@@ -1,0 +1,47 @@
+"""The errors a user may meet, one class for each boundary that can fail.
+
+Each message says what is wrong, where, and how to mend it. The command line prints it alone,
+without a traceback, and ends with `ProgrlError.exit_code`.
+"""
+
+
+class ProgrlError(Exception):
+    """Anything that a user can mend; never raised for a fault of progrl's own."""
+
+    exit_code = 2
+
+
+class ConfigurationError(ProgrlError):
+    """An unknown, wrong or ineffective key, or a combination that cannot work."""
+
+
+class DataError(ProgrlError):
+    """A file that is missing, corrupted, of another version, or that could not be written."""
+
+
+class EnvironmentFault(ProgrlError):
+    """An environment failed for reasons that are not the agent's: the episode is not evidence."""
+
+
+class UserFault(ProgrlError):
+    """A simulated user failed for reasons that are not the agent's: the episode is not evidence."""
+
+
+class EngineFault(ProgrlError):
+    """An engine could not sample: the episode is not evidence."""
+
+
+class CheckpointError(ProgrlError):
+    """A checkpoint or model folder is incomplete, damaged, or belongs to another run."""
+
+
+class TrackingError(ProgrlError):
+    """The tracking server or its store refused, or a run it should hold is not there."""
+
+
+class BusyError(ProgrlError):
+    """Another process works on the same outputs."""
+
+
+class MalformedAction(ValueError):
+    """What the agent wrote is no action; its text becomes the observation the agent reads next."""

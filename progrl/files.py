@@ -1,0 +1,157 @@
+"""Files that are whole or not there: atomic writing, careful reading, content hashes."""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from progrl.errors import BusyError, DataError
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no spaces: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical JSON of `value`."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, or of a folder's file names and contents in sorted order."""
+    total = hashlib.sha256()
+    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    for file in files:
+        total.update(file.relative_to(path).as_posix().encode())
+        with file.open("rb") as stream:
+            total.update(hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"{path}: could not be written ({error.strerror or error}); "
+            "nothing was changed there. Free space or permissions, then run the command again."
+        ) from error
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write beside `path`, flush to disk, and rename; on failure the old file stays as it was."""
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def write_text(path: Path, content: str) -> None:
+    """`write_bytes` of UTF-8 text."""
+    write_bytes(path, content.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Readable JSON, ending in a newline; keys in the order given."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_jsonl(path: Path, rows: Iterable[Any]) -> None:
+    """JSON Lines, one canonical record a line."""
+    write_text(path, "".join(canonical(row) + "\n" for row in rows))
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Fill a temporary folder that takes `path`'s place only when the block ends well."""
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        try:
+            yield temporary
+            os.chmod(temporary, 0o755)
+            old = temporary.with_name(temporary.name + ".old")
+            if path.exists():
+                os.replace(path, old)
+            os.replace(temporary, path)
+            shutil.rmtree(old, ignore_errors=True)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file. Run the stage that writes it first.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read ({error}).") from None
+
+
+def read_json(path: Path) -> Any:
+    """The value in a JSON file.
+
+    Raises:
+        DataError: the file is missing or is not JSON; the message names file and line.
+    """
+    try:
+        return json.loads(_read(path))
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}).") from None
+
+
+def read_jsonl(path: Path) -> Iterator[tuple[int, Any]]:
+    """Line number and value of each line.
+
+    Raises:
+        DataError: the file is missing or a line is not JSON; the message names file and line.
+    """
+    for number, line in enumerate(_read(path).splitlines(), start=1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except json.JSONDecodeError as error:
+                raise DataError(
+                    f"{path}, line {number}: not valid JSON ({error.msg}). "
+                    "Mend or remove the line, or run the stage that writes the file again."
+                ) from None
+
+
+@contextlib.contextmanager
+def exclusive(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock file `path` while the block runs; the lock goes with the process.
+
+    Raises:
+        BusyError: another process holds it.
+    """
+    from filelock import FileLock, Timeout
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise BusyError(
+            f"{what} is already running (lock {path}). Wait for it to end, or stop it first."
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
