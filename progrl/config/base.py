@@ -1,0 +1,24 @@
+"""What all configuration models share."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Section(BaseModel):
+    """A strict, immutable part of the configuration; unknown keys are errors.
+
+    No field has a default: `params.yaml` says everything, so nothing is decided in two places.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
+
+
+Count = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Level = Annotated[int, Field(ge=1, le=5)]

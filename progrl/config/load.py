@@ -1,0 +1,145 @@
+"""Reading `params.yaml`, laying a profile over it, applying overrides, checking all of it."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from progrl.config.models import Config
+from progrl.errors import ConfigurationError
+
+Tree = dict[str, Any]
+
+
+def load_config(
+    params: Path = Path("params.yaml"), profile: str | None = None, overrides: Sequence[str] = ()
+) -> Config:
+    """The configuration of a run.
+
+    Args:
+        params: the complete tree.
+        profile: name of a file in `configs/` beside `params`, or a path to a YAML file.
+        overrides: `a.b=c`, with c read as YAML; later ones win.
+
+    Raises:
+        ConfigurationError: a file is missing or no YAML mapping, or a key is unknown or wrong.
+    """
+    tree = _read(params)
+    sources = [str(params)]
+    if profile is not None:
+        path = find_profile(params, profile)
+        tree = _lay(tree, _read(path))
+        sources.append(str(path))
+    for override in overrides:
+        tree = _lay(tree, _parse(override))
+        sources.append(f"--set {override}")
+    try:
+        return Config.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigurationError(_explain(error, " + ".join(sources))) from None
+
+
+def resolved(config: Config) -> Tree:
+    """The configuration as plain JSON values."""
+    return config.model_dump(mode="json")
+
+
+def find_profile(params: Path, profile: str) -> Path:
+    """The file of a profile, by name or by path; ConfigurationError if there is none."""
+    if profile.endswith((".yaml", ".yml")):
+        return Path(profile)
+    folder = params.parent / "configs"
+    path = folder / f"{profile}.yaml"
+    if not path.exists():
+        known = sorted(p.stem for p in folder.glob("*.yaml"))
+        raise ConfigurationError(
+            f"No profile {profile!r} in {folder}: there are {', '.join(known) or 'none'}."
+        )
+    return path
+
+
+def _read(path: Path) -> Tree:
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"{path}: no such file. Run in the project's folder, or name the file with --params."
+        ) from None
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read ({error.strerror}).") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"{path}: not valid YAML: {' '.join(str(error).split())}"
+        ) from None
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise ConfigurationError(f"{path}: a mapping of keys was expected at the top.")
+    return tree
+
+
+def _parse(override: str) -> Tree:
+    path, equals, value = override.partition("=")
+    keys = [key.strip() for key in path.split(".")]
+    if not equals or not all(keys):
+        raise ConfigurationError(f"--set {override}: write it as a.b=value.")
+    try:
+        tree: Any = yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise ConfigurationError(f"--set {override}: {value!r} is not valid YAML.") from None
+    for key in reversed(keys):
+        tree = {key: tree}
+    return dict(tree)
+
+
+def _lay(under: Tree, over: Mapping[str, Any]) -> Tree:
+    """`over` laid on `under`; where `kind` changes, the whole mapping is replaced."""
+    result = dict(under)
+    for key, value in over.items():
+        old = result.get(key)
+        if isinstance(old, dict) and isinstance(value, Mapping):
+            same_kind = "kind" not in value or value["kind"] == old.get("kind")
+            result[key] = _lay(old, value) if same_kind else dict(value)
+        else:
+            result[key] = value
+    return result
+
+
+def _explain(error: ValidationError, source: str) -> str:
+    lines = [f"The configuration ({source}) has {error.error_count()} error(s):"]
+    for item in error.errors(include_url=False):
+        path = [str(part) for part in item["loc"]]
+        message = item["msg"].removeprefix("Value error, ")
+        if item["type"] == "extra_forbidden":
+            message = "unknown key, or one that has no effect with the chosen kind"
+            near = difflib.get_close_matches(path[-1], _known_keys(), n=1)
+            message += f"; did you mean {near[0]!r}?" if near else ""
+        elif item["type"] == "missing":
+            message = "missing"
+        else:
+            message += f" (got {item['input']!r})" if _short(item["input"]) else ""
+        lines.append(f"  {'.'.join(path) or 'configuration'}: {message}")
+    return "\n".join(lines)
+
+
+def _short(value: Any) -> bool:
+    return isinstance(value, str | int | float | bool) or value is None
+
+
+def _known_keys() -> list[str]:
+    keys: set[str] = set()
+
+    def walk(schema: Any) -> None:
+        if isinstance(schema, Mapping):
+            keys.update(schema.get("properties", {}))
+            for value in schema.values():
+                walk(value)
+        elif isinstance(schema, list):
+            for value in schema:
+                walk(value)
+
+    walk(Config.model_json_schema())
+    return sorted(keys)

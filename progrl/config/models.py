@@ -1,0 +1,175 @@
+"""The whole configuration, section by section, in the order of the pipeline."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from progrl.config.agent import AgentConfig, EncoderConfig, EngineConfig
+from progrl.config.base import Count, Fraction, Level, Natural, Section
+from progrl.config.training import (
+    CurriculumConfig,
+    GrpoConfig,
+    HorizonConfig,
+    MemoryConfig,
+    RewardConfig,
+    SftConfig,
+)
+
+
+class DomainsConfig(Section):
+    """Where tasks come from."""
+
+    train: tuple[str, ...]
+    """Domains of training and of evaluation."""
+    held_out: tuple[str, ...]
+    """Domains of evaluation alone."""
+    options: Mapping[str, Mapping[str, Any]]
+    """Options by domain, checked by the domain itself."""
+
+    @model_validator(mode="after")
+    def _apart(self) -> Self:
+        if not self.train:
+            raise ValueError("train: name at least one domain")
+        if both := sorted(set(self.train) & set(self.held_out)):
+            raise ValueError(f"{', '.join(both)} cannot be in both train and held_out")
+        if idle := sorted(set(self.options) - set(self.train) - set(self.held_out)):
+            raise ValueError(
+                f"options for {', '.join(idle)} have no effect: no such domain is used"
+            )
+        return self
+
+
+class GenerateConfig(Section):
+    """Tasks, user wordings and expert dialogues."""
+
+    train_tasks: Count
+    """Tasks to train on, a training domain."""
+    validation_tasks: Count
+    """Tasks for probes and choices, a training domain."""
+    test_tasks: Count
+    """Tasks for the results, a domain; held-out domains too."""
+    dialogues: Count
+    """Dialogues between expert and simulated user, over the training tasks."""
+    max_level: Level
+    """Highest complexity level of the dialogues; tasks have all levels."""
+    responses: Count
+    """Wordings in a domain's reply memory."""
+    pool: Count
+    """Wordings from which these are drawn, farthest first."""
+
+    @model_validator(mode="after")
+    def _enough(self) -> Self:
+        if self.pool < self.responses:
+            raise ValueError("pool: at least as many as responses")
+        return self
+
+
+class ScriptedUser(Section):
+    """The user by rule: dialogue acts from the history, wordings from the reply memory."""
+
+    kind: Literal["scripted"]
+    family: Literal["a", "b", "all"]
+    """Family of profiles from which an episode's profile is drawn."""
+
+
+UserConfig = Annotated[ScriptedUser, Field()]
+
+
+class GateConfig(Section):
+    """When the challenger becomes champion."""
+
+    benchmark: str
+    """Benchmark whose paired difference in success decides."""
+    confidence: Annotated[float, Field(gt=0.5, lt=1)]
+    """Of the interval that must exclude 0."""
+
+
+class EvaluationConfig(Section):
+    """The protocol of evaluation."""
+
+    horizon: Annotated[int, Field(ge=2, le=30)]
+    """Most agent turns."""
+    trials: Count
+    """Trials of a task; trial j uses user seed j."""
+    family: Literal["a", "b", "all"]
+    """Family of user profiles."""
+    confidence: Annotated[float, Field(gt=0.5, lt=1)]
+    """Of all intervals."""
+    bootstrap: Annotated[int, Field(ge=100)]
+    """Resamples of intervals over tasks."""
+    max_fault_share: Fraction
+    """Share of episodes lost to faults above which evaluation fails."""
+    examples: Natural
+    """Dialogues an agent and benchmark whose trajectories are kept."""
+    gate: GateConfig
+    """When the challenger becomes champion."""
+
+
+class MlflowTracking(Section):
+    """MLflow: MLFLOW_TRACKING_URI where it is set, else a SQLite store in `.state/`."""
+
+    kind: Literal["mlflow"]
+    experiment: str
+    """Name of the experiment."""
+    model: str
+    """Name in the model registry."""
+
+
+class NoTracking(Section):
+    """Nothing is recorded beyond the files."""
+
+    kind: Literal["none"]
+
+
+class Config(Section):
+    """Everything that decides what a run computes."""
+
+    seed: Natural
+    """Root of the seed tree."""
+    domains: DomainsConfig
+    """Where tasks come from."""
+    embedding: EncoderConfig
+    """The sentence encoder of reply memory and long-term memory."""
+    generate: GenerateConfig
+    """Stage `generate`."""
+    user: UserConfig
+    """Who plays the user in dialogues and training."""
+    agent: AgentConfig
+    """The model."""
+    engine: EngineConfig
+    """What samples from it."""
+    sft: SftConfig
+    """Stage `sft`."""
+    reward: RewardConfig
+    """The structured reward's fixed weights."""
+    grpo: GrpoConfig
+    """Stage `grpo`."""
+    horizon: HorizonConfig
+    """The episode horizon over training."""
+    curriculum: CurriculumConfig
+    """Which tasks a step trains on."""
+    memory: MemoryConfig
+    """Long-term and short-term memory."""
+    evaluation: EvaluationConfig
+    """Stages `evaluate` and `register`."""
+    threads: Count
+    """Torch threads; part of the configuration since sums depend on it in their last digits."""
+    tracking: Annotated[MlflowTracking | NoTracking, Field(discriminator="kind")]
+    """Where runs are recorded; changes no result."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.grpo.probe_tasks > self.generate.validation_tasks * len(self.domains.train):
+            raise ValueError("grpo.probe_tasks: more than there are validation tasks")
+        if self.sft.dialogues > self.generate.dialogues * len(self.domains.train):
+            raise ValueError("sft.dialogues: more than generate.dialogues")
+        if self.grpo.minibatches > self.grpo.tasks:
+            raise ValueError("grpo.minibatches: more than grpo.tasks, so some would be empty")
+        if self.sft.warmup.kind == "copy" and self.agent.kind == "huggingface":
+            raise ValueError("sft.warmup.kind: copy is for a new model; use none with huggingface")
+        if self.evaluation.gate.benchmark not in (*self.domains.train, *self.domains.held_out):
+            raise ValueError("evaluation.gate.benchmark: not one of the domains")
+        if self.grpo.keep == "last" and self.grpo.probe_every > self.grpo.steps:
+            raise ValueError("grpo.probe_every: more than grpo.steps, so it has no effect")
+        return self

@@ -1,0 +1,185 @@
+"""What a stage is, and how one is run.
+
+Outputs are functions of configuration, inputs and sources alone. What is not (times, the tracking
+run's id, checkpoints of work in progress) goes to `runs/<stage>/<input hash>/`, outside DVC.
+"""
+
+import importlib
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from progrl.config import Config, resolved
+from progrl.errors import ConfigurationError, DataError
+from progrl.files import digest, exclusive, file_digest, write_json
+
+logger = logging.getLogger(__name__)
+
+NAMES = ("generate", "sft", "grpo", "evaluate", "report", "register")
+Metrics = Mapping[str, float]
+
+
+class Recorder(Protocol):
+    """What a stage may tell the tracking of its run; `progrl.tracking` has the real one."""
+
+    def metrics(self, values: Metrics, step: int = 0) -> None:
+        """Metrics at a step; the same step may be told again after a resume."""
+        ...
+
+    def tags(self, values: Mapping[str, str]) -> None:
+        """What the run can be found by."""
+        ...
+
+    def artifact(self, path: Path, folder: str = "") -> None:
+        """A file or folder to keep with the run."""
+        ...
+
+
+class Progress(Protocol):
+    """Tells a person how far a stage has come."""
+
+    def __call__(self, done: int, total: int, text: str = "") -> None:
+        """`done` of `total` units of the stage's own."""
+        ...
+
+
+class _Silent:
+    """Records and shows nothing."""
+
+    def metrics(self, values: Metrics, step: int = 0) -> None:
+        pass
+
+    def tags(self, values: Mapping[str, str]) -> None:
+        pass
+
+    def artifact(self, path: Path, folder: str = "") -> None:
+        pass
+
+    def __call__(self, done: int, total: int, text: str = "") -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a stage is given.
+
+    Attributes:
+        config: the whole configuration; a stage reads its own sections.
+        root: folder that all inputs and outputs are relative to.
+        project: folder that paths in the configuration are relative to.
+        work: the stage's own folder for checkpoints and timings, kept between attempts.
+        recorder: the run in the tracking.
+        progress: tells a person.
+    """
+
+    config: Config
+    root: Path
+    project: Path
+    work: Path
+    recorder: Recorder = field(default_factory=_Silent)
+    progress: Progress = field(default_factory=_Silent)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step of the pipeline.
+
+    Attributes:
+        name: as in dvc.yaml.
+        sections: of the configuration, whose change makes the stage run again.
+        inputs: files and folders read, relative to the root; written by earlier stages.
+        outputs: files and folders written, each atomically.
+        packages: of progrl, whose change makes the stage run again.
+        run: does it; returns the figures that sum it up, and must be able to resume from
+            `context.work` after being killed anywhere.
+    """
+
+    name: str
+    sections: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    packages: tuple[str, ...]
+    run: Callable[[Context], Metrics]
+
+
+def find_stage(name: str) -> Stage:
+    """The stage of that name.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    if name not in NAMES:
+        raise ConfigurationError(f"No stage {name!r}: there are {', '.join(NAMES)}.")
+    stage: Stage = importlib.import_module(f"progrl.stages.{name}").STAGE
+    return stage
+
+
+@cache
+def _source_digest(packages: tuple[str, ...]) -> str:
+    top = Path(__file__).parent.parent
+    shared = sorted(top.glob("*.py"))
+    files = shared + [f for p in packages for f in sorted((top / p).rglob("*.py"))]
+    return digest([[f.relative_to(top).as_posix(), file_digest(f)] for f in files])
+
+
+def input_hash(stage: Stage, config: Config, root: Path) -> str:
+    """16 hex digits over the stage's sections, inputs and sources.
+
+    Raises:
+        DataError: an input is missing; the message names the stage that writes it.
+    """
+    tree = resolved(config)
+    inputs = {}
+    for name in stage.inputs:
+        path = root / name
+        if not path.exists():
+            writer = next((s for s in NAMES if name in find_stage(s).outputs), None)
+            hint = f"Run `progrl {writer}` (or `dvc repro {writer}`) first." if writer else ""
+            raise DataError(f"{path}: missing, and stage {stage.name} reads it. {hint}".strip())
+        inputs[name] = file_digest(path)
+    sections = {name: tree[name] for name in stage.sections}
+    return digest([stage.name, sections, inputs, _source_digest(stage.packages)])[:16]
+
+
+Opener = Callable[[Stage, Config, Path, Path], AbstractContextManager[Recorder]]
+
+
+def run_stage(
+    stage: Stage,
+    config: Config,
+    root: Path,
+    project: Path,
+    progress: Progress | None = None,
+    open_run: Opener | None = None,
+) -> Metrics:
+    """Run a stage under its lock, with its tracking run, and note how long it took.
+
+    Args:
+        open_run: opens the tracking run, given stage, configuration, root and work folder.
+
+    Raises:
+        BusyError: the same stage already runs on this root.
+        ProgrlError: whatever the user can mend.
+    """
+    with exclusive(root / "runs" / f"{stage.name}.lock", f"Stage {stage.name}"):
+        work = root / "runs" / stage.name / input_hash(stage, config, root)
+        work.mkdir(parents=True, exist_ok=True)
+        start = time.time()
+        opened = open_run(stage, config, root, work) if open_run else nullcontext(_Silent())
+        with opened as recorder:
+            context = Context(config, root, project, work, recorder, progress or _Silent())
+            logger.info("stage %s starts (inputs %s)", stage.name, work.name)
+            metrics = stage.run(context)
+            missing = [name for name in stage.outputs if not (root / name).exists()]
+            if missing:
+                raise DataError(f"Stage {stage.name} ended without writing {', '.join(missing)}.")
+            recorder.metrics(metrics)
+        seconds = time.time() - start
+        write_json(work / "done.json", {"seconds": seconds, "metrics": dict(metrics)})
+        logger.info("stage %s done in %.1f s", stage.name, seconds)
+        return metrics
