@@ -2,5 +2,6 @@
 
 from progrl.rollout.collect import check_faults, collect
 from progrl.rollout.episode import Clock, EpisodeSpec, play
+from progrl.rollout.world import World
 
-__all__ = ["Clock", "EpisodeSpec", "check_faults", "collect", "play"]
+__all__ = ["Clock", "EpisodeSpec", "World", "check_faults", "collect", "play"]

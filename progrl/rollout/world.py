@@ -1,0 +1,53 @@
+"""All that an agent plays in: domains and users, with the draw of profiles."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from progrl.agent.seats import Agent
+from progrl.dialogue.tasks import Task
+from progrl.dialogue.trajectories import Trajectory
+from progrl.environments.contracts import Domain
+from progrl.rollout.collect import collect
+from progrl.rollout.episode import Clock, EpisodeSpec
+from progrl.seeds import Seed
+from progrl.users.contracts import Profile, UserSimulator
+
+
+@dataclass(frozen=True)
+class World:
+    """Domains and their users, by name.
+
+    Attributes:
+        draw: the profile of a user whose node of the seed tree is given.
+        in_flight: most episodes at a time.
+    """
+
+    domains: Mapping[str, Domain]
+    users: Mapping[str, UserSimulator]
+    draw: Callable[[Seed], Profile]
+    in_flight: int
+
+    def spec(
+        self, task: Task, user: Seed, agent: Seed, horizon: int, tags: dict[str, Any]
+    ) -> EpisodeSpec:
+        """An episode whose user, wordings and profile alike, is decided by `user` alone."""
+        return EpisodeSpec(task, agent, user.value, horizon, self.draw(user), tags)
+
+    def play(
+        self,
+        specs: Sequence[EpisodeSpec],
+        agent: Agent,
+        clock: Clock | None = None,
+        done: Callable[[int], None] | None = None,
+    ) -> list[Trajectory]:
+        """Play `specs`; one trajectory each, in their order."""
+        return collect(
+            specs,
+            self.domains.__getitem__,
+            agent,
+            self.users.__getitem__,
+            self.in_flight,
+            clock,
+            done,
+        )

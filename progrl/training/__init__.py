@@ -1,0 +1,1 @@
+"""Learning from trajectories: supervised warm start and GRPO."""

@@ -1,0 +1,278 @@
+"""GRPO over groups of episodes (PMT, algorithm 1): one training step after another."""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from safetensors.torch import load_file, save_file
+
+from progrl.agent.seats import ModelAgent
+from progrl.config import Config
+from progrl.curriculum import Horizon, Sampler, SuccessWindow
+from progrl.dialogue.tasks import Task
+from progrl.dialogue.trajectories import Trajectory
+from progrl.embedding import Encoder
+from progrl.memory import LongTermMemory, Pattern, ShortTermMemory
+from progrl.rewards import RewardParts, structured_reward
+from progrl.rollout import Clock, World, check_faults
+from progrl.seeds import Seed
+from progrl.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from progrl.training.optimiser import Optimiser
+from progrl.training.schedule import rate
+from progrl.training.scoring import Scorer
+from progrl.training.update import Group, policy_update, stats_row
+
+Row = dict[str, Any]
+
+
+@dataclass
+class GrpoTrainer:
+    """Trains `model` in place; killed anywhere and started again, it gives the same rows.
+
+    Attributes:
+        model: a causal language model, started from the warm start's weights.
+        sampler_agent, greedy_agent: the model as an agent, over an engine of its own.
+        sync: gives the engine the model's weights as they now are.
+        world: domains and users.
+        tasks, probe: training tasks; validation tasks of the probe.
+        encoder: of queries, for long-term memory.
+        folder: of the checkpoints.
+        record: told each step's row and the seconds by component.
+        progress: told steps done, steps in all, and a line of text.
+    """
+
+    config: Config
+    model: Any
+    sampler_agent: ModelAgent
+    greedy_agent: ModelAgent
+    sync: Callable[[Any], None]
+    world: World
+    tasks: Sequence[Task]
+    probe: Sequence[Task]
+    encoder: Encoder
+    seed: Seed
+    folder: Path
+    record: Callable[[Row, dict[str, float]], None]
+    progress: Callable[[int, int, str], None]
+    clock: Clock = field(default_factory=Clock)
+    rows: list[Row] = field(default_factory=list)
+    best: tuple[float, int] = (-1.0, 0)
+
+    def __post_init__(self) -> None:
+        grpo, curriculum = self.config.grpo, self.config.curriculum
+        self.horizon = Horizon(self.config.horizon)
+        self.window = SuccessWindow(max(curriculum.window, grpo.tasks * grpo.group))
+        self.sampler = Sampler(self.tasks, curriculum)
+        memory = self.config.memory
+        self.long = LongTermMemory(
+            self.encoder.dimension, memory.capacity, memory.store_above, memory.similar_above
+        )
+        self.short = ShortTermMemory(memory.short)
+        self.optimiser = Optimiser(
+            self.model, grpo.learning_rate, grpo.weight_decay, grpo.max_grad_norm
+        )
+        self.reference = Scorer(copy.deepcopy(self.model)).eval() if grpo.kl else None
+        self.model.eval()  # no dropout: sampling and training see the same distribution
+
+    def run(self) -> list[Row]:
+        """Train to the end and leave the chosen weights in `model`; all rows."""
+        grpo = self.config.grpo
+        step = self._resume()
+        self.sync(self.model)
+        if not self.rows:
+            self._probe(0, {"step": 0, "horizon": self.horizon.value, "turns": self.horizon.turns})
+        while step < grpo.steps:
+            step += 1
+            row = self._step(step)
+            if step % grpo.probe_every == 0 or step == grpo.steps:
+                self._probe(step, row)
+            else:
+                self._log(row)
+            if step % grpo.checkpoint_every == 0:
+                self._save(step)
+            self.progress(step, grpo.steps, _line(row))
+        if grpo.keep == "best":
+            self.model.load_state_dict(load_file(self._best_file), strict=False)
+        return self.rows
+
+    def _step(self, step: int) -> Row:
+        node, grpo, turns = self.seed.child("step", step), self.config.grpo, self.horizon.turns
+        tasks = self.sampler.draw(grpo.tasks, turns, self.window.rate, node.child("tasks").random())
+        groups = self._groups(tasks, node, step)
+        dead = [i for i, group in enumerate(groups) if not group.episodes(grpo)]
+        if dead and grpo.dynamic_sampling:
+            extra = self.sampler.draw(
+                len(dead), turns, self.window.rate, node.child("more").random()
+            )
+            fresh = self._groups([t for t in extra if t not in tasks], node, step)
+            groups = [g for i, g in enumerate(groups) if i not in dead] + fresh
+        share = rate(grpo.schedule, step - 1, grpo.steps)
+        with self.clock.measure("update"):
+            stats = policy_update(
+                self.optimiser,
+                groups,
+                grpo,
+                share,
+                self.config.engine.max_tokens * turns,
+                node.child("update").random(),
+                self.reference,
+            )
+            self.sync(self.model)
+        trajectories = [t for group in groups for t in group.trajectories]
+        self._remember(trajectories, step)
+        return {
+            **self._adapt(step, trajectories),
+            **_episodes_row(groups, self._parts(trajectories), grpo),
+            **stats_row(stats),
+            "learning_rate": share * grpo.learning_rate,
+            "memory": len(self.long),
+            "probe": None,
+        }
+
+    def _groups(self, tasks: Sequence[Task], node: Seed, step: int) -> list[Group]:
+        """Play a group of each task and score it."""
+        size = self.config.grpo.group
+        specs = [
+            self.world.spec(
+                task,
+                node.child("task", task.id),
+                node.child("task", task.id).child("episode", number),
+                self.horizon.turns,
+                {"step": step, "episode": number},
+            )
+            for task in tasks
+            for number in range(size)
+        ]
+        with self.clock.measure("rollout"):
+            trajectories = self.world.play(specs, self.sampler_agent, self.clock)
+        check_faults(trajectories, self.config.grpo.max_fault_share)
+        members = [trajectories[i : i + size] for i in range(0, len(trajectories), size)]
+        return [Group(m, [parts.total for parts in self._parts(m)]) for m in members]
+
+    def _parts(self, trajectories: Sequence[Trajectory]) -> list[RewardParts]:
+        return [structured_reward(t, self.config.reward) for t in trajectories if t.valid]
+
+    def _remember(self, trajectories: Sequence[Trajectory], step: int) -> None:
+        """Store successes in M_long (eq. 10)."""
+        with self.clock.measure("memory"):
+            wins = [t for t in trajectories if t.valid and t.success]
+            queries = sorted({t.query for t in wins})
+            if not queries:
+                return
+            vectors = dict(zip(queries, self.encoder.encode(queries), strict=True))
+            for trajectory in wins:
+                reward = structured_reward(trajectory, self.config.reward).total
+                self.long.store(Pattern.of(trajectory, reward, step), vectors[trajectory.query])
+
+    def _adapt(self, step: int, trajectories: Sequence[Trajectory]) -> Row:
+        """Success window, horizon and M_short (eq. 7-8, 11)."""
+        turns, value = self.horizon.turns, self.horizon.value
+        counted = [t for t in trajectories if t.valid and t.expert_turns <= turns]
+        self.window.add(t.success for t in counted)
+        success = self.window.rate
+        branch = self.horizon.update(success, self.window.counted)
+        self.short.add(value, success or 0.0, step)
+        return {
+            "step": step,
+            "horizon": value,
+            "turns": turns,
+            "branch": branch,
+            "success_window": success,
+            "window_episodes": len(self.window),
+        }
+
+    def _probe(self, step: int, row: Row) -> None:
+        """Success on the validation tasks, greedy, at the horizon of evaluation."""
+        with self.clock.measure("probe"):
+            specs = [
+                self.world.spec(
+                    task,
+                    self.seed.child("probe", task.id),
+                    self.seed.child("probe", task.id).child("agent"),
+                    self.config.evaluation.horizon,
+                    {"probe": step},
+                )
+                for task in self.probe
+            ]
+            played = self.world.play(specs, self.greedy_agent)
+        check_faults(played, self.config.grpo.max_fault_share)
+        row["probe"] = fmean(t.success for t in played if t.valid)
+        if row["probe"] > self.best[0]:
+            self.best = (row["probe"], step)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            save_file(dict(self.model.named_parameters()), self._best_file)
+        self._log(row)
+
+    def _log(self, row: Row) -> None:
+        self.rows.append(row)
+        self.record(row, dict(self.clock.seconds))
+
+    @property
+    def _best_file(self) -> Path:
+        return self.folder / f"best-{self.best[1]:08d}.safetensors"
+
+    def _save(self, step: int) -> None:
+        state = {
+            "rows": self.rows,
+            "best": list(self.best),
+            "horizon": self.horizon.state_dict(),
+            "window": self.window.state_dict(),
+            "short": self.short.state_dict(),
+            "long": self.long.state_dict(),
+        }
+        tensors = {**self.optimiser.tensors(), "memory": self.long.tensors()}
+        save_checkpoint(self.folder, Checkpoint(step, tensors, state))
+        for old in sorted(self.folder.glob("best-*.safetensors")):
+            if old != self._best_file:
+                old.unlink()
+
+    def _resume(self) -> int:
+        checkpoint = load_checkpoint(self.folder)
+        if checkpoint is None:
+            return 0
+        state = checkpoint.state
+        self.optimiser.load_tensors(checkpoint.tensors)
+        self.rows, self.best = list(state["rows"]), (state["best"][0], state["best"][1])
+        self.horizon.load_state_dict(state["horizon"])
+        self.window.load_state_dict(state["window"])
+        self.short.load_state_dict(state["short"])
+        self.long.load_state_dict(state["long"], checkpoint.tensors["memory"])
+        return checkpoint.step
+
+
+def _episodes_row(groups: Sequence[Group], parts: Sequence[RewardParts], grpo: Any) -> Row:
+    """What a step's episodes were like; means over the valid ones, None where there is none."""
+    trajectories = [t for group in groups for t in group.trajectories]
+    valid = [t for t in trajectories if t.valid]
+    lengths = [(len(turn.context), len(turn.sampled)) for t in trajectories for turn in t.turns]
+    few = [group for group in groups if len(group.scores) < 2]
+    silent = [g for g in groups if len(g.scores) >= 2 and not g.episodes(grpo)]
+
+    def mean(values: list[float]) -> float | None:
+        return fmean(values) if values else None
+
+    return {
+        "success": mean([p.task for p in parts]),
+        "reward": mean([p.total for p in parts]),
+        "progress": mean([p.progress for p in parts]),
+        "efficiency": mean([p.efficiency for p in parts]),
+        "score_std": mean([float(np.std(g.scores)) for g in groups if g.scores]),
+        "groups": len(groups),
+        "groups_zero_variance": len(silent),
+        "groups_invalid": len(few),
+        "episodes": len(trajectories),
+        "faults": len(trajectories) - len(valid),
+        "turns_used": mean([float(len(t.turns)) for t in valid]),
+        "tokens_read": sum(read for read, _ in lengths),
+        "tokens_sampled": sum(sampled for _, sampled in lengths),
+        "level_mean": mean([float(t.level) for t in trajectories]),
+    }
+
+
+def _line(row: Row) -> str:
+    probe = f", probe {row['probe']:.2f}" if row["probe"] is not None else ""
+    return f"success {row['success'] or 0:.2f}, horizon {row['horizon']:.1f}{probe}"

@@ -1,0 +1,56 @@
+"""Log-probabilities of chosen tokens, without the logits of all the others."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+CHUNK = 4096
+
+
+class Scorer(nn.Module):
+    """A causal language model that scores tokens; what trains is wrapped in this."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: Tensor, mask: Tensor, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
+        """Score the tokens that `mask` selects.
+
+        Sequences are padded on the right, where causal attention keeps padding from mattering;
+        so no attention mask is built.
+
+        Args:
+            ids: [B, T] token ids.
+            mask: [B, T-1] whether token t+1 is to be scored.
+            temperature: logits are divided by it, as in sampling.
+
+        Returns:
+            log-probabilities [N] in nats and entropies [N] of the distributions they come from, N
+            the number of selected tokens, row by row.
+        """
+        hidden = self.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+        chosen, targets = hidden[:, :-1][mask], ids[:, 1:][mask]
+        head = self.model.get_output_embeddings()
+        parts = []
+        for at in range(0, len(targets), CHUNK):
+            piece = chosen[at : at + CHUNK], targets[at : at + CHUNK]
+            if torch.is_grad_enabled() and len(targets) > CHUNK:
+                parts.append(checkpoint(_score, head, *piece, temperature, use_reentrant=False))
+            else:
+                parts.append(_score(head, *piece, temperature))
+        if not parts:
+            return hidden.new_zeros(0), hidden.new_zeros(0)
+        logprobs, entropies = zip(*parts, strict=True)
+        return torch.cat(logprobs), torch.cat(entropies)
+
+
+def _score(
+    head: nn.Module, hidden: Tensor, targets: Tensor, temperature: float
+) -> tuple[Tensor, Tensor]:
+    logits = head(hidden).float() / temperature
+    logprobs = torch.log_softmax(logits, dim=-1)
+    entropy = -(logprobs.detach().exp() * logprobs.detach()).sum(-1)
+    return logprobs.gather(-1, targets[:, None]).squeeze(-1), entropy
