@@ -39,7 +39,7 @@ def load_config(
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
-        raise ConfigurationError(_explain(error, " + ".join(sources))) from None
+        raise ConfigurationError(_explain(error, tree, " + ".join(sources))) from None
 
 
 def resolved(config: Config) -> Tree:
@@ -108,10 +108,10 @@ def _lay(under: Tree, over: Mapping[str, Any]) -> Tree:
     return result
 
 
-def _explain(error: ValidationError, source: str) -> str:
+def _explain(error: ValidationError, tree: Tree, source: str) -> str:
     lines = [f"The configuration ({source}) has {error.error_count()} error(s):"]
     for item in error.errors(include_url=False):
-        path = [str(part) for part in item["loc"]]
+        path = _path(item["loc"], tree)
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":
             message = "unknown key, or one that has no effect with the chosen kind"
@@ -121,8 +121,19 @@ def _explain(error: ValidationError, source: str) -> str:
             message = "missing"
         else:
             message += f" (got {item['input']!r})" if _short(item["input"]) else ""
-        lines.append(f"  {'.'.join(path) or 'configuration'}: {message}")
+        lines.append(f"  {': '.join(filter(None, ['.'.join(path), message]))}")
     return "\n".join(lines)
+
+
+def _path(location: Sequence[str | int], tree: Any) -> list[str]:
+    """Keys as the user writes them: without the kinds that pydantic puts between them."""
+    path = []
+    for part in location:
+        if isinstance(tree, Mapping) and part == tree.get("kind") and part not in tree:
+            continue
+        path.append(str(part))
+        tree = tree.get(part) if isinstance(tree, Mapping) else None
+    return path
 
 
 def _short(value: Any) -> bool:

@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from progrl.config import Config, resolved
 from progrl.errors import ConfigurationError, DataError
-from progrl.files import digest, exclusive, file_digest, write_json
+from progrl.files import digest, exclusive, file_digest, read_json, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -146,6 +146,20 @@ def input_hash(stage: Stage, config: Config, root: Path) -> str:
     return digest([stage.name, sections, inputs, _source_digest(stage.packages)])[:16]
 
 
+def _outputs(stage: Stage, root: Path) -> dict[str, str]:
+    return {name: file_digest(root / name) for name in stage.outputs if (root / name).exists()}
+
+
+def is_done(stage: Stage, config: Config, root: Path) -> bool:
+    """The stage has ended on these very inputs, and its outputs are as it left them.
+
+    Raises:
+        DataError: an input is missing.
+    """
+    done = root / "runs" / stage.name / input_hash(stage, config, root) / "done.json"
+    return done.exists() and read_json(done)["outputs"] == _outputs(stage, root)
+
+
 Opener = Callable[[Stage, Config, Path, Path], AbstractContextManager[Recorder]]
 
 
@@ -180,6 +194,7 @@ def run_stage(
                 raise DataError(f"Stage {stage.name} ended without writing {', '.join(missing)}.")
             recorder.metrics(metrics)
         seconds = time.time() - start
-        write_json(work / "done.json", {"seconds": seconds, "metrics": dict(metrics)})
+        done = {"seconds": seconds, "metrics": dict(metrics), "outputs": _outputs(stage, root)}
+        write_json(work / "done.json", done)
         logger.info("stage %s done in %.1f s", stage.name, seconds)
         return metrics

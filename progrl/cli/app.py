@@ -1,0 +1,53 @@
+"""The program: all commands under one name."""
+
+import signal
+import sys
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from progrl import __version__
+from progrl.cli import config, stages
+from progrl.cli.command import shown_examples
+
+app = typer.Typer(
+    name="",
+    help="Train language-model agents that work with a user over many turns while using tools.",
+    epilog=shown_examples("config check", "run --output outputs/first"),
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+for group in (config, stages):
+    group.register(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"progrl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """End by unwinding, so that tracking runs are closed and temporary files removed."""
+    raise SystemExit(128 + number)
+
+
+def main() -> None:
+    """Entry point of `progrl`: 0 fine, 1 a fault of ours or found, 2 to be mended by the user."""
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        app(prog_name="progrl")
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted.\n")
+        sys.exit(130)

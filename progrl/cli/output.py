@@ -1,0 +1,118 @@
+"""What reaches the terminal: results on standard output, logs and progress on standard error."""
+
+import contextlib
+import json
+import logging
+import math
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+FIRST_LINE = 2.0
+"""Seconds before a plain progress line; what is quicker shows none."""
+BETWEEN_LINES = 5.0
+"""Least seconds between plain progress lines."""
+
+
+@cache
+def printer() -> Console:
+    """Standard output for people; wide where it is no terminal, so that nothing is folded."""
+    return Console(highlight=False, soft_wrap=not sys.stdout.isatty(), emoji=False)
+
+
+@cache
+def side() -> Console:
+    """Standard error: logs and progress bars, which share it without tearing each other."""
+    return Console(stderr=True, highlight=False, emoji=False)
+
+
+def emit(value: Any) -> None:
+    """`value` as JSON on standard output; what is no finite number becomes null."""
+    sys.stdout.write(json.dumps(_finite(value), indent=2, ensure_ascii=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
+
+
+def start_logging(verbose: bool = False, quiet: bool = False) -> None:
+    """Send logs to standard error: progrl's from INFO, others' from WARNING."""
+    if side().is_terminal:
+        handler: logging.Handler = RichHandler(console=side(), show_path=False, markup=False)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+    else:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    own = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, handlers=[handler], force=True
+    )
+    logging.getLogger("progrl").setLevel(own)
+
+
+class PlainProgress:
+    """A line every few seconds, for logs and pipes."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._start = time.monotonic()
+        self._next = self._start + FIRST_LINE
+
+    def __call__(self, done: int, total: int, text: str = "") -> None:
+        """Tell of `done` of `total` units, if it is time to."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + BETWEEN_LINES
+        share = f" ({100 * done // total}%)" if total else ""
+        seconds = now - self._start
+        line = f"{self._name}: {done}/{total}{share} after {seconds:.0f} s {text}".rstrip()
+        side().print(line, markup=False, soft_wrap=True)
+
+
+class BarProgress:
+    """A bar that lives at the foot of a terminal."""
+
+    def __init__(self, name: str, bars: Progress) -> None:
+        self._bars = bars
+        self._task = bars.add_task(name, total=None, text="")
+
+    def __call__(self, done: int, total: int, text: str = "") -> None:
+        """Move the bar to `done` of `total` units."""
+        self._bars.update(self._task, completed=done, total=total, text=text)
+
+
+def _silent(done: int, total: int, text: str = "") -> None:
+    pass
+
+
+@contextlib.contextmanager
+def progress(name: str, quiet: bool = False) -> Iterator[Any]:
+    """Something to call with `(done, total, text)`: a bar, plain lines, or nothing."""
+    if quiet:
+        yield _silent
+    elif not side().is_terminal or os.environ.get("TERM") == "dumb":
+        yield PlainProgress(name)
+    else:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[text]}", markup=False),
+        )
+        with Progress(*columns, console=side(), transient=True) as bars:
+            yield BarProgress(name, bars)

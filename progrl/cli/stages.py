@@ -1,0 +1,139 @@
+"""The pipeline's stages: `stage` for dvc.yaml, one command each for people, `run` for all."""
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from progrl.cli.command import Result, Shared, command
+from progrl.cli.output import progress
+from progrl.config import Config
+from progrl.errors import ConfigurationError
+from progrl.stages import NAMES, find_stage, is_done, run_stage
+
+LOCAL = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "true",
+    "DVC_NO_ANALYTICS": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+}
+"""Keeps what the stages use from reaching out; a value set already is respected."""
+
+PANEL = "Pipeline"
+
+PURPOSES = {
+    "generate": "Make tasks, user wordings and expert dialogues.",
+    "sft": "Make the model and warm it up on the best dialogues.",
+    "grpo": "Train the agent by reinforcement within a growing horizon.",
+    "evaluate": "Measure all agents on held-out tasks.",
+    "report": "Write the report, one HTML file.",
+    "register": "Register the model, and make it champion if it earned that.",
+}
+
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of inputs and outputs; without it outputs/PROFILE (or outputs/custom)."
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    command(app, "run", "run", "run --output outputs/short --set grpo.steps=5", panel=PANEL)(run)
+    command(app, "stage", "stage generate", "stage grpo --root outputs/first", panel=PANEL)(stage)
+    for name, purpose in PURPOSES.items():
+        _register_one(app, name, purpose)
+
+
+def _register_one(app: typer.Typer, name: str, purpose: str) -> None:
+    def body(shared: Shared, output: Output = None) -> Result:
+        return _stage(shared, name, _own_folder(shared, output))
+
+    body.__doc__ = purpose
+    command(app, name, f"{name} --output outputs/first", panel=PANEL)(body)
+
+
+def stage(
+    shared: Shared,
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}.")],
+    root: Annotated[
+        Path, typer.Option(help="Folder that all inputs and outputs are relative to.")
+    ] = Path(),
+) -> Result:
+    """Run one stage in the project itself, as dvc.yaml does; prefer `dvc repro`."""
+    return _stage(shared, name, root)
+
+
+def run(shared: Shared, output: Output = None) -> Result:
+    """Run all stages in a folder of their own, skipping those whose results stand already.
+
+    After an interruption the same command goes on where it stopped.
+    """
+    root = _own_folder(shared, output)
+    config = shared.config()
+    stay_local(config)
+    results: dict[str, Any] = {}
+    table = Table("stage", "outcome", "figures")
+    for name in NAMES:
+        if is_done(find_stage(name), config, root):
+            results[name] = {"skipped": True}
+            table.add_row(name, "unchanged")
+        else:
+            metrics = _run(shared, config, name, root)
+            results[name] = {"skipped": False, "metrics": metrics}
+            table.add_row(name, "done", _line(metrics))
+    return Result({"root": str(root), "stages": results}, table)
+
+
+def stay_local(config: Config) -> None:
+    """Set the environment that keeps libraries offline and torch on the configured threads."""
+    for name, value in LOCAL.items():
+        os.environ.setdefault(name, value)
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = str(config.threads)
+    if "torch" in sys.modules:
+        importlib.import_module("torch").set_num_threads(config.threads)
+
+
+def _stage(shared: Shared, name: str, root: Path) -> Result:
+    config = shared.config()
+    stay_local(config)
+    metrics = _run(shared, config, name, root)
+    return Result({"stage": name, "root": str(root), "metrics": metrics}, _line(metrics))
+
+
+def _run(shared: Shared, config: Config, name: str, root: Path) -> Mapping[str, float]:
+    from progrl.tracking import open_run
+
+    with progress(name, shared.quiet) as told:
+        return run_stage(find_stage(name), config, root, shared.project, told, open_run)
+
+
+def _own_folder(shared: Shared, output: Path | None) -> Path:
+    """Where a person's command writes: never among the results that DVC keeps.
+
+    Raises:
+        ConfigurationError: the folder is a project's own.
+    """
+    profile = Path(shared.profile).stem if shared.profile else "custom"
+    folder = output or shared.project / "outputs" / profile
+    if (folder / "dvc.yaml").exists():
+        raise ConfigurationError(
+            f"{folder.resolve()} holds the results that DVC keeps: name another folder with "
+            "--output, or use `dvc repro` for those."
+        )
+    return folder
+
+
+def _line(metrics: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
