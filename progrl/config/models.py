@@ -51,6 +51,8 @@ class GenerateConfig(Section):
     """Tasks for the results, a domain; held-out domains too."""
     dialogues: Count
     """Dialogues between expert and simulated user, over the training tasks."""
+    horizon: Annotated[int, Field(ge=2, le=30)]
+    """Most agent turns of a dialogue."""
     max_level: Level
     """Highest complexity level of the dialogues; tasks have all levels."""
     responses: Count

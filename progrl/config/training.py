@@ -149,6 +149,8 @@ class GrpoConfig(Section):
     """Steps between probes: success on the first `probe_tasks` validation tasks, greedy."""
     probe_tasks: Count
     """Validation tasks of a probe."""
+    probe_horizon: Annotated[int, Field(ge=2, le=30)]
+    """Most agent turns in a probe."""
     keep: Literal["best", "last"]
     """Which weights are the result: those of the best probe, or the last."""
 

@@ -186,14 +186,14 @@ class GrpoTrainer:
         }
 
     def _probe(self, step: int, row: Row) -> None:
-        """Success on the validation tasks, greedy, at the horizon of evaluation."""
+        """Success on the validation tasks, greedy."""
         with self.clock.measure("probe"):
             specs = [
                 self.world.spec(
                     task,
                     self.seed.child("probe", task.id),
                     self.seed.child("probe", task.id).child("agent"),
-                    self.config.evaluation.horizon,
+                    self.config.grpo.probe_horizon,
                     {"probe": step},
                 )
                 for task in self.probe

@@ -62,8 +62,8 @@ def episode(trajectory: Trajectory, advantage: float) -> Episode:
     old = [p for turn in trajectory.turns for p in turn.logprobs]
     if not old or sum(mask) != len(old) or (mask and mask[0]):
         raise DataError(
-            f"Episode of task {trajectory.task_id} (seed {trajectory.seed}) has {sum(mask)} sampled "
-            f"tokens but {len(old)} log-probabilities: it cannot be trained on."
+            f"Episode of task {trajectory.task_id} (seed {trajectory.seed}) has {sum(mask)} "
+            f"sampled tokens but {len(old)} log-probabilities: it cannot be trained on."
         )
     return Episode(Example(ids, mask), old, advantage)
 

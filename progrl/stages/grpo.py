@@ -1,0 +1,103 @@
+"""Stage `grpo`: the warm start learns from its own episodes with simulated users."""
+
+from progrl.agent.engines.local import LocalEngine
+from progrl.agent.model import load_agent_folder, save_model
+from progrl.agent.seats import ModelAgent
+from progrl.dialogue.tasks import check_disjoint
+from progrl.files import file_digest, write_json, write_jsonl
+from progrl.seeds import Seed
+from progrl.stages.base import Context, Metrics, Stage
+from progrl.stages.parts import TASKS, USERS, Timings, encoder_of, set_threads, tasks_of, world_of
+from progrl.stages.sft import MODEL as START
+from progrl.training.grpo import GrpoTrainer, Row
+
+MODEL, MEMORY, METRICS = "models/grpo", "memory", "metrics/grpo.jsonl"
+
+
+def run(context: Context) -> Metrics:
+    """Write models/grpo, memory and metrics/grpo.jsonl."""
+    config, root = context.config, context.root
+    set_threads(config)
+    timings = Timings(context.work)
+    model, codec = load_agent_folder(root / START)
+    tasks = tasks_of(context, "train")
+    validation = tasks_of(context, "validation")
+    tests = tasks_of(context, "test", (*config.domains.train, *config.domains.held_out))
+    check_disjoint(train=tasks, validation=validation, test=tests)
+    engine = LocalEngine(model, config.engine.slots, config.agent.window, config.engine.dtype)
+    agents = {
+        kind: ModelAgent(engine, codec, temperature, config.engine.max_tokens, kind)
+        for kind, temperature in (("grpo", config.grpo.temperature), ("greedy", 0.0))
+    }
+
+    def record(row: Row, seconds: dict[str, float]) -> None:
+        numbers = {f"grpo/{k}": v for k, v in row.items() if isinstance(v, int | float)}
+        times = {f"time/{k}": v for k, v in seconds.items()}
+        context.recorder.metrics({**numbers, **times}, row["step"])
+
+    trainer = GrpoTrainer(
+        config=config,
+        model=model,
+        sampler_agent=agents["grpo"],
+        greedy_agent=agents["greedy"],
+        sync=engine.set_weights_from,
+        world=world_of(context, config.user.family, config.engine.slots),
+        tasks=tasks,
+        probe=validation[: config.grpo.probe_tasks],
+        encoder=encoder_of(context),
+        seed=Seed.root(config.seed).child("grpo"),
+        folder=context.work / "checkpoints",
+        record=record,
+        progress=context.progress,
+    )
+    rows = trainer.run()
+    save_model(root / MODEL, model, codec)
+    provenance = {
+        "stage": "grpo",
+        "start": file_digest(root / START),
+        "tasks": file_digest(root / TASKS),
+        "users": file_digest(root / USERS),
+        "best_probe": trainer.best[0],
+        "best_step": trainer.best[1],
+    }
+    write_json(root / MODEL / "provenance.json", provenance)
+    trainer.long.save(root / MEMORY)
+    write_jsonl(root / METRICS, rows)
+    timings.save(trainer.clock.seconds)
+    return {"grpo/probe": trainer.best[0], "grpo/best_step": float(trainer.best[1])}
+
+
+STAGE = Stage(
+    name="grpo",
+    sections=(
+        "seed",
+        "domains",
+        "embedding",
+        "user",
+        "agent",
+        "engine",
+        "reward",
+        "grpo",
+        "horizon",
+        "curriculum",
+        "memory",
+        "threads",
+    ),
+    inputs=(TASKS, USERS, START),
+    outputs=(MODEL, MEMORY, METRICS),
+    packages=(
+        "agent",
+        "config",
+        "curriculum",
+        "dialogue",
+        "embedding",
+        "environments",
+        "memory",
+        "rewards",
+        "rollout",
+        "stages",
+        "training",
+        "users",
+    ),
+    run=run,
+)

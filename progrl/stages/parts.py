@@ -1,0 +1,92 @@
+"""What several stages build from the configuration and from earlier stages' outputs."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from progrl.config import Config
+from progrl.config.agent import FolderEncoder
+from progrl.dialogue.tasks import Task, read_tasks
+from progrl.embedding import CachedEncoder, Encoder, encoder
+from progrl.environments.contracts import Domain
+from progrl.environments.registry import domain
+from progrl.files import write_json
+from progrl.rollout import World
+from progrl.stages.base import Context
+from progrl.users.contracts import UserSimulator
+from progrl.users.profiles import draw
+from progrl.users.scripted import ReplyMemory, ScriptedUser
+
+TASKS, DIALOGUES, USERS = "data/tasks", "data/dialogues", "data/users"
+
+
+def tasks_file(root: Path, name: str, split: str) -> Path:
+    """The file with a domain's tasks of a split."""
+    return root / TASKS / f"{name}_{split}.jsonl"
+
+
+def tasks_of(context: Context, split: str, names: Sequence[str] | None = None) -> list[Task]:
+    """The tasks of a split over the training domains (or `names`), in file order."""
+    return [
+        task
+        for name in names or context.config.domains.train
+        for task in read_tasks(tasks_file(context.root, name, split))
+    ]
+
+
+def domains_of(config: Config) -> dict[str, Domain]:
+    """All domains of the configuration by name, training first."""
+    names = (*config.domains.train, *config.domains.held_out)
+    return {name: domain(name, config.domains.options.get(name, {})) for name in names}
+
+
+def encoder_of(context: Context) -> Encoder:
+    """The configured sentence encoder, with its cache on disk."""
+    config = context.config.embedding
+    folder = context.project / config.folder if isinstance(config, FolderEncoder) else None
+    return CachedEncoder(encoder(config.kind, folder), context.project / ".cache" / "embeddings")
+
+
+def world_of(context: Context, family: str, in_flight: int) -> World:
+    """Domains with their scripted users, whose reply memories `generate` has written."""
+    domains = domains_of(context.config)
+    users = {name: ScriptedUser(ReplyMemory.load(context.root / USERS / name)) for name in domains}
+    return make_world(domains, users, family, in_flight)
+
+
+def make_world(
+    domains: Mapping[str, Domain],
+    users: Mapping[str, UserSimulator],
+    family: str,
+    in_flight: int,
+) -> World:
+    """A world whose profiles are drawn from `family`."""
+    return World(domains, users, lambda seed: draw(family, seed), in_flight)
+
+
+def set_threads(config: Config) -> None:
+    """Fix what decides the order of floating-point sums: torch's threads and algorithms."""
+    import torch
+
+    torch.set_num_threads(config.threads)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+
+
+class Timings:
+    """Seconds by component over all attempts of a stage, in `timings.json` of its work folder."""
+
+    def __init__(self, work: Path) -> None:
+        self._path = work / "timings.json"
+        self._before: dict[str, float] = (
+            json.loads(self._path.read_text()) if self._path.exists() else {}
+        )
+        self._start = time.perf_counter()
+
+    def save(self, seconds: Mapping[str, float]) -> dict[str, float]:
+        """Add this attempt's seconds by component, and its total, to the earlier attempts'."""
+        now: dict[str, Any] = {**seconds, "total": time.perf_counter() - self._start}
+        both = {k: self._before.get(k, 0.0) + now.get(k, 0.0) for k in {**self._before, **now}}
+        write_json(self._path, both)
+        return both

@@ -1,0 +1,142 @@
+"""Stage `sft`: a new or given model learns from the best-ranked dialogues."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from progrl.agent.model import load_agent_folder, make_model, save_model
+from progrl.config import Config
+from progrl.config.agent import EmbeddedAgent
+from progrl.dialogue.codec import Codec
+from progrl.dialogue.compact import CompactCodec, train_tokenizer
+from progrl.dialogue.messages import Message
+from progrl.dialogue.trajectories import Trajectory, read_trajectories
+from progrl.environments.contracts import Domain
+from progrl.errors import DataError
+from progrl.files import file_digest, write_json, write_jsonl
+from progrl.rewards import structured_reward
+from progrl.seeds import Seed
+from progrl.stages.base import Context, Metrics, Stage
+from progrl.stages.parts import DIALOGUES, TASKS, Timings, domains_of, set_threads
+from progrl.training.batching import Example
+from progrl.training.sft import Row, SftTrainer
+
+UNTRAINED, MODEL, METRICS = "models/untrained", "models/sft", "metrics/sft.jsonl"
+
+
+def run(context: Context) -> Metrics:
+    """Write models/untrained, models/sft and metrics/sft.jsonl."""
+    config, seed = context.config, Seed.root(context.config.seed).child("sft")
+    set_threads(config)
+    timings = Timings(context.work)
+    domains = domains_of(config)
+    dialogues = _best(read_trajectories(context.root / DIALOGUES / "train.jsonl"), config)
+    validation = read_trajectories(context.root / DIALOGUES / "validation.jsonl")
+    model, codec = _model(context, dialogues, domains, seed)
+    save_model(context.root / UNTRAINED, model, codec)
+    window = config.agent.window
+
+    def record(row: Row) -> None:
+        numbers = {k: v for k, v in row.items() if isinstance(v, int | float) and k != "step"}
+        context.recorder.metrics({f"sft/{k}": v for k, v in numbers.items()}, int(row["step"] or 0))
+
+    trainer = SftTrainer(
+        model,
+        _examples(dialogues, codec, domains, window),
+        _examples(validation, codec, domains, window),
+        config.sft,
+        codec.copyable if isinstance(codec, CompactCodec) else (0, 1),
+        seed,
+        context.work / "checkpoints",
+        record,
+        context.progress,
+    )
+    rows = trainer.run()
+    save_model(context.root / MODEL, model, codec)
+    provenance = {"stage": "sft", "dialogues": file_digest(context.root / DIALOGUES)}
+    write_json(context.root / MODEL / "provenance.json", provenance)
+    write_jsonl(context.root / METRICS, rows)
+    timings.save({})
+    last = rows[-1]
+    figures = {k: last[k] for k in ("loss", "validation_loss")}
+    return {f"sft/{k}": float(v) for k, v in figures.items() if isinstance(v, int | float)}
+
+
+def _best(dialogues: list[Trajectory], config: Config) -> list[Trajectory]:
+    """The successes of the highest reward (UserRL: ranked by quality); ties in file order."""
+    wins = [d for d in dialogues if d.valid and d.success]
+    wins.sort(key=lambda d: -structured_reward(d, config.reward).total)
+    chosen = wins[: config.sft.dialogues]
+    if not chosen:
+        raise DataError("There is no successful dialogue to learn from: run `progrl generate`.")
+    return chosen
+
+
+def _model(
+    context: Context, dialogues: Sequence[Trajectory], domains: dict[str, Domain], seed: Seed
+) -> tuple[Any, Codec]:
+    agent = context.config.agent
+    if not isinstance(agent, EmbeddedAgent):
+        return load_agent_folder(context.project / agent.folder)
+    tools = [tool for name in context.config.domains.train for tool in domains[name].tools]
+    texts = [m.content for d in dialogues for m in d.history() if m.content]
+    values = [
+        str(value)
+        for d in dialogues
+        for m in d.history()
+        if m.call is not None
+        for value in m.call.arguments.values()
+    ]
+    codec = CompactCodec(train_tokenizer([*texts, *values], tools, agent.vocabulary))
+    model = make_model(
+        vocabulary=codec.size,
+        hidden=agent.hidden,
+        layers=agent.layers,
+        heads=agent.heads,
+        head_dim=agent.head_dim,
+        ffn=agent.ffn,
+        window=agent.window,
+        seed=seed.child("model").value,
+    )
+    return model, codec
+
+
+def _examples(
+    dialogues: Sequence[Trajectory], codec: Codec, domains: dict[str, Domain], window: int
+) -> list[Example]:
+    """Dialogues as ids and masks, laid out exactly as an episode's are; too long ones left out."""
+    examples = [encode(d, codec, domains[d.domain]) for d in dialogues]
+    return [e for e in examples if len(e.ids) <= window]
+
+
+def encode(dialogue: Trajectory, codec: Codec, domain: Domain) -> Example:
+    """One dialogue: what the environment says is context, what the agent does is learned."""
+    ids = list(codec.open(domain.policy, domain.tools, dialogue.query))
+    mask = [False] * len(ids)
+    for turn in dialogue.turns:
+        if turn.action is None:
+            raise DataError(f"Dialogue of task {dialogue.task_id} has a turn without an action.")
+        act = codec.act(turn.action)
+        ids += act
+        mask += [True] * len(act)
+        if turn.source:
+            role = "tool" if turn.source == "tool" else "user"
+            read = codec.observe(Message(role, turn.observation))
+            ids += read
+            mask += [False] * len(read)
+    return Example(ids, mask)
+
+
+STAGE = Stage(
+    name="sft",
+    sections=("seed", "domains", "agent", "sft", "reward", "threads"),
+    inputs=(TASKS, DIALOGUES),
+    outputs=(UNTRAINED, MODEL, METRICS),
+    packages=("config", "dialogue", "environments", "agent", "rewards", "training", "stages"),
+    run=run,
+)
+
+
+def model_folder(root: Path) -> Path:
+    """Where the warm start's model is."""
+    return root / MODEL
