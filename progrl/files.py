@@ -77,11 +77,19 @@ def write_jsonl(path: Path, rows: Iterable[Any]) -> None:
     write_text(path, "".join(canonical(row) + "\n" for row in rows))
 
 
+def _restore(path: Path) -> None:
+    """Bring back a folder that was moved aside for another that then did not come."""
+    aside = sorted(path.parent.glob(f".{path.name}.*.old"))
+    if aside and not path.exists():
+        os.replace(aside[-1], path)
+
+
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """Fill a temporary folder that takes `path`'s place only when the block ends well."""
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _restore(path)
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
         try:
             yield temporary
@@ -92,6 +100,7 @@ def new_folder(path: Path) -> Iterator[Path]:
             os.replace(temporary, path)
             shutil.rmtree(old, ignore_errors=True)
         except BaseException:
+            _restore(path)
             shutil.rmtree(temporary, ignore_errors=True)
             raise
 
@@ -123,7 +132,8 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, Any]]:
     Raises:
         DataError: the file is missing or a line is not JSON; the message names file and line.
     """
-    for number, line in enumerate(_read(path).splitlines(), start=1):
+    # Not splitlines: a string may hold U+0085 or U+2028, which end no line of JSON Lines.
+    for number, line in enumerate(_read(path).split("\n"), start=1):
         if line.strip():
             try:
                 yield number, json.loads(line)
