@@ -1,6 +1,7 @@
 """Files that are whole or not there: atomic writing, careful reading, content hashes."""
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
@@ -79,7 +80,7 @@ def write_jsonl(path: Path, rows: Iterable[Any]) -> None:
 
 def _restore(path: Path) -> None:
     """Bring back a folder that was moved aside for another that then did not come."""
-    aside = sorted(path.parent.glob(f".{path.name}.*.old"))
+    aside = sorted(path.parent.glob(f".{glob.escape(path.name)}.????????.old"))
     if aside and not path.exists():
         os.replace(aside[-1], path)
 

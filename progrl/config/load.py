@@ -127,12 +127,15 @@ def _explain(error: ValidationError, tree: Tree, source: str) -> str:
 
 def _path(location: Sequence[str | int], tree: Any) -> list[str]:
     """Keys as the user writes them: without the kinds that pydantic puts between them."""
-    path = []
+    path: list[str] = []
+    skipped = False
     for part in location:
-        if isinstance(tree, Mapping) and part == tree.get("kind") and part not in tree:
+        if isinstance(tree, Mapping) and part == tree.get("kind") and not skipped:
+            skipped = True
             continue
         path.append(str(part))
         tree = tree.get(part) if isinstance(tree, Mapping) else None
+        skipped = False
     return path
 
 
