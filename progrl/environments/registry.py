@@ -1,0 +1,80 @@
+"""Finding a domain by its name.
+
+A distribution adds a domain by the entry point group `progrl.domains`, `name = "module:Class"`.
+The class is called with its validated options, or with nothing where it declares none.
+"""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from progrl.environments.contracts import Domain
+from progrl.errors import ConfigurationError
+
+GROUP = "progrl.domains"
+
+# Also found where the package runs from a checkout that was not installed.
+_BUILT_IN = {
+    "airline": "progrl.environments.airline:Airline",
+    "retail": "progrl.environments.retail:Retail",
+}
+
+
+def _targets() -> dict[str, str]:
+    found: dict[str, EntryPoint] = {point.name: point for point in entry_points(group=GROUP)}
+    return _BUILT_IN | {name: found[name].value for name in sorted(found)}
+
+
+def domains() -> list[str]:
+    """The names of all domains that are installed, sorted."""
+    return sorted(_targets())
+
+
+def find(name: str) -> Callable[..., Domain]:
+    """The class of the domain `name`.
+
+    Raises:
+        ConfigurationError: there is none of that name, or its module cannot be imported.
+    """
+    targets = _targets()
+    if name not in targets:
+        raise ConfigurationError(
+            f"There is no domain {name!r}. Known are: {', '.join(sorted(targets))}. A package adds "
+            f"one by the entry point group {GROUP!r}."
+        )
+    module, _, attribute = targets[name].partition(":")
+    try:
+        return cast(Callable[..., Domain], getattr(import_module(module), attribute))
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError(
+            f"Domain {name!r} ({targets[name]}) cannot be imported: {error}. Install what it needs."
+        ) from error
+
+
+def domain(name: str, options: Mapping[str, Any] | None = None) -> Domain:
+    """The domain `name`, made with `options`, which its own model `Options` validates.
+
+    Raises:
+        ConfigurationError: no such domain, or an option that it does not know or accept.
+    """
+    made = find(name)
+    model: type[BaseModel] | None = getattr(made, "Options", None)
+    if model is None:
+        if options:
+            raise ConfigurationError(
+                f"Domain {name!r} has no options, but got: {', '.join(sorted(options))}."
+            )
+        return made()
+    try:
+        return made(model.model_validate(dict(options or {})))
+    except ValidationError as error:
+        known = ", ".join(sorted(model.model_fields))
+        wrong = "; ".join(
+            f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}" for e in error.errors()
+        )
+        raise ConfigurationError(
+            f"Domain {name!r} refuses its options ({wrong}). Its options are: {known}."
+        ) from None
