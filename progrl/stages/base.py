@@ -94,7 +94,8 @@ class Stage:
         sections: of the configuration, whose change makes the stage run again.
         inputs: files and folders read, relative to the root; written by earlier stages.
         outputs: files and folders written, each atomically.
-        packages: of progrl, whose change makes the stage run again.
+        packages: of progrl (or single modules, as `stages/base.py`), whose change makes the
+            stage run again.
         run: does it; returns the figures that sum it up, and must be able to resume from
             `context.work` after being killed anywhere.
     """
@@ -119,11 +120,15 @@ def find_stage(name: str) -> Stage:
     return stage
 
 
+def _modules(path: Path) -> list[Path]:
+    return sorted(path.rglob("*.py")) if path.is_dir() else [path]
+
+
 @cache
 def _source_digest(packages: tuple[str, ...]) -> str:
     top = Path(__file__).parent.parent
     shared = sorted(top.glob("*.py"))
-    files = shared + [f for p in packages for f in sorted((top / p).rglob("*.py"))]
+    files = shared + [f for p in packages for f in _modules(top / p)]
     return digest([[f.relative_to(top).as_posix(), file_digest(f)] for f in files])
 
 
@@ -160,7 +165,8 @@ def is_done(stage: Stage, config: Config, root: Path) -> bool:
     return done.exists() and read_json(done)["outputs"] == _outputs(stage, root)
 
 
-Opener = Callable[[Stage, Config, Path, Path], AbstractContextManager[Recorder]]
+Opener = Callable[[Stage, Config, Path, Path, Path], AbstractContextManager[Recorder]]
+"""Opens the tracking run, given stage, configuration, root, project and work folder."""
 
 
 def run_stage(
@@ -174,7 +180,7 @@ def run_stage(
     """Run a stage under its lock, with its tracking run, and note how long it took.
 
     Args:
-        open_run: opens the tracking run, given stage, configuration, root and work folder.
+        open_run: opens the tracking run.
 
     Raises:
         BusyError: the same stage already runs on this root.
@@ -184,7 +190,8 @@ def run_stage(
         work = root / "runs" / stage.name / input_hash(stage, config, root)
         work.mkdir(parents=True, exist_ok=True)
         start = time.time()
-        opened = open_run(stage, config, root, work) if open_run else nullcontext(_Silent())
+        given = (stage, config, root, project, work)
+        opened = open_run(*given) if open_run else nullcontext(_Silent())
         with opened as recorder:
             context = Context(config, root, project, work, recorder, progress or _Silent())
             logger.info("stage %s starts (inputs %s)", stage.name, work.name)
