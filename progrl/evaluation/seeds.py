@@ -1,0 +1,90 @@
+"""From the evaluations of several seeds to one: means over seeds, with Student's t intervals."""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from progrl.errors import DataError
+from progrl.evaluation.statistics import t_interval
+
+LABEL = "mean over seeds; t interval over seeds"
+_SAME = ("confidence", "horizon", "trials")
+
+
+def merge_seeds(evaluations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One tree of the shape of metrics/evaluate.json over several of them.
+
+    Each figure is the mean over seeds of the seeds' own means, each difference the mean over seeds
+    of the task-paired mean of a seed; intervals are t intervals over seeds. A seed in which a
+    figure is undefined is not among the figure's `seeds`; with fewer than two there is no interval.
+
+    Raises:
+        DataError: fewer than two evaluations, a seed twice, or evaluations made by another
+            protocol or over other benchmarks and agents.
+    """
+    if len(evaluations) < 2:
+        raise DataError("Merging needs the evaluations of at least two seeds.")
+    seeds = [evaluation["seed"] for evaluation in evaluations]
+    if len(set(seeds)) < len(seeds):
+        raise DataError(f"The same seed was given twice: {', '.join(map(str, sorted(seeds)))}.")
+    first = evaluations[0]
+    for evaluation in evaluations[1:]:
+        for key in _SAME:
+            if evaluation[key] != first[key]:
+                raise DataError(
+                    f"Seeds {first['seed']} and {evaluation['seed']} were evaluated differently: "
+                    f"{key} is {first[key]} and {evaluation[key]}. Evaluate them alike."
+                )
+    _check_same_agents(evaluations)
+    benchmarks = _merge([e["benchmarks"] for e in evaluations], float(first["confidence"]))
+    return {
+        "label": LABEL,
+        "seeds": sorted(seeds),
+        **{key: first[key] for key in _SAME},
+        "benchmarks": benchmarks,
+    }
+
+
+def _check_same_agents(evaluations: Sequence[Mapping[str, Any]]) -> None:
+    first, *others = (
+        {name: sorted(part["agents"]) for name, part in sorted(evaluation["benchmarks"].items())}
+        for evaluation in evaluations
+    )
+    for other in others:
+        if other != first:
+            raise DataError(
+                f"The evaluations have other benchmarks or agents: {first} and {other}. "
+                "Evaluate all seeds with the same configuration."
+            )
+
+
+def _merge(trees: Sequence[Any], confidence: float) -> Any:
+    """Merge trees that differ in their numbers, and in what a seed's tasks happened to lack."""
+    present = [tree for tree in trees if tree is not None]
+    if not present:
+        return None
+    if isinstance(present[0], Mapping):
+        if "mean" in present[0]:
+            return _figure(present, confidence)
+        names = dict.fromkeys(name for tree in present for name in tree)
+        return {name: _merge([tree.get(name) for tree in present], confidence) for name in names}
+    return sum(present) if isinstance(present[0], int) else fmean(present)
+
+
+def _figure(figures: Sequence[Mapping[str, Any]], confidence: float) -> dict[str, Any]:
+    means = [figure["mean"] for figure in figures if figure["mean"] is not None]
+    low = high = None
+    if len(means) > 1:
+        interval = t_interval(means, confidence)
+        low, high = interval.low, interval.high
+    return {
+        "mean": fmean(means) if means else None,
+        "low": low,
+        "high": high,
+        **{
+            key: sum(figure[key] for figure in figures)
+            for key in ("episodes", "tasks")
+            if key in figures[0]
+        },
+        "seeds": len(means),
+    }
