@@ -50,8 +50,19 @@ def asks(text: str) -> bool:
 @lru_cache(maxsize=65536)
 def mentions(text: str, value: str) -> bool:
     """`value` stands in `text` as a whole word: `12` is not mentioned by `312` nor by `12.50`."""
-    pattern = rf"(?<![\w.]){re.escape(normal(value))}(?!\w|\.\d)"
-    return bool(re.search(pattern, normal(text)))
+    text, value = normal(text), normal(value)
+    at = text.find(value)
+    while at >= 0:
+        before, after = text[:at][-1:], text[at + len(value) :][:2]
+        inside = before == "." or _is_word(before)
+        if not (inside or _is_word(after[:1]) or (after[:1] == "." and after[1:].isdecimal())):
+            return True
+        at = text.find(value, at + 1)
+    return False
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def contains(text: str, phrases: Sequence[str]) -> bool:

@@ -60,7 +60,7 @@ def _get_product(session: Session, arguments: Mapping[str, str]) -> Result:
 def _changeable(session: Session, key: str, status: str) -> Record:
     order = session.own("order", key)
     if order["status"] != status:
-        raise Refusal(f"order {key} is {order['status']} , not {status}", final=True)
+        raise Refusal(f"order {key} is {order['status']} , not {status}")
     return order
 
 

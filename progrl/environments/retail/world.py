@@ -5,9 +5,24 @@ from random import Random
 from progrl.environments.service.world import Record, Start, make_people, numbers
 
 PRODUCTS = (
-    "mug lamp chair shirt kettle bag clock pillow jacket bottle speaker mouse desk vase towel rug"
-).split()
-OPTIONS = "red blue green black white grey pink gold".split()
+    "mug",
+    "lamp",
+    "chair",
+    "shirt",
+    "kettle",
+    "bag",
+    "clock",
+    "pillow",
+    "jacket",
+    "bottle",
+    "speaker",
+    "mouse",
+    "desk",
+    "vase",
+    "towel",
+    "rug",
+)
+OPTIONS = ("red", "blue", "green", "black", "white", "grey", "pink", "gold")
 VARIANTS = 3
 
 # The orders of the user whom a task is about; the other users have one of each kind of two.

@@ -35,13 +35,16 @@ class ServiceOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     goal_change_rate: Rate = Field(
-        0.15, description="Share of tasks of level 3 and above whose user has second thoughts."
+        default=0.15,
+        description="Share of tasks of level 3 and above whose user has second thoughts.",
     )
     tool_failure_rate: Rate = Field(
-        0.1, description="Share of tasks of level 2 and above in which one call fails once."
+        default=0.1, description="Share of tasks of level 2 and above in which one call fails once."
     )
     levels: tuple[Level, ...] = Field(
-        (1, 2, 3, 4, 5), min_length=1, description="Levels that tasks are drawn from, in turn."
+        default=(1, 2, 3, 4, 5),
+        min_length=1,
+        description="Levels that tasks are drawn from, in turn.",
     )
 
 

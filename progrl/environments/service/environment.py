@@ -9,7 +9,6 @@ from progrl.dialogue.trajectories import Outcome
 from progrl.dialogue.users import UserReply
 from progrl.environments.contracts import StepResult
 from progrl.environments.service.plans import (
-    IDENTIFY,
     Ask,
     Look,
     Plan,
@@ -70,7 +69,7 @@ class ServiceEnvironment:
             return self._run(action)
         self._said = action.text
         self._done = action.closing
-        return self._result("", [n for n in self._told(action)])
+        return self._result("", self._told(action))
 
     def hear(self, reply: UserReply) -> StepResult:
         """Take in the user's words, and with them a consent or a change of the goal."""
@@ -125,7 +124,7 @@ class ServiceEnvironment:
         """The user has just agreed to this call, or it needs no consent."""
         tool = self._service.tools[call.name]
         return not tool.spec.writes or (
-            bool(self._consent) and tool.confirmed_by(self._consent, self._session, call.arguments)  # type: ignore[arg-type]
+            bool(self._consent) and tool.confirmed_by(self._consent, self._session, call.arguments)
         )
 
     def refused(self, call: ToolCall) -> bool:
@@ -184,7 +183,7 @@ class ServiceEnvironment:
         if name == failing and count > 0:
             self._failing = (failing, count - 1)
             if count == 1:
-                raise Refusal("system busy , try again")
+                raise Refusal("system busy , try again", final=False)
 
     def _done_by(self, key: str) -> list[str]:
         names = ["identified"] if key == f"find_user:{self._final.user}" else []
@@ -215,6 +214,3 @@ class ServiceEnvironment:
         self._reached += new
         gain = sum(self._weights[name] for name in new)
         return StepResult(observation, milestones=new, gain=gain, done=self._done)
-
-
-__all__ = ["IDENTIFY", "ServiceEnvironment"]

@@ -31,9 +31,9 @@ SHARED_KINDS = (
     Kind(
         name="person",
         phrases=(
-            "talk to a person about a {topic} matter",
-            "speak with someone about a {topic} matter",
-            "be put through to a person , it is about a {topic} matter",
+            "talk to a person about {topic}",
+            "speak with someone about {topic}",
+            "be put through to a person about {topic}",
         ),
         do="transfer",
         script=(),
@@ -81,5 +81,5 @@ def fill_shared(random: Random, start: Start, kind: str) -> Mapping[str, str] | 
             expression = f"{high} {sign} {low}"
             return {"expression": expression, "result": arithmetic(expression)}
         case "person":
-            return {"topic": random.choice(TOPICS)}
+            return {"topic": random.choice(TOPICS[1:])}
     return None

@@ -11,7 +11,7 @@ from progrl.dialogue.acts import contains, mentions, normal
 from progrl.dialogue.messages import ToolSpec
 from progrl.environments.service.world import Record, World
 
-TOPICS = ("lost", "complaint", "invoice", "warranty")
+TOPICS = ("lost", "billing", "warranty", "complaints", "privacy", "delivery", "jobs")
 
 Groups = tuple[tuple[str, ...], ...]
 
@@ -19,10 +19,10 @@ Groups = tuple[tuple[str, ...], ...]
 class Refusal(Exception):
     """A tool did not do what was asked; the message is read by the agent.
 
-    `final`: asking again cannot help, for a rule of the system forbids it.
+    `final`: the same call again cannot help.
     """
 
-    def __init__(self, text: str, final: bool = False) -> None:
+    def __init__(self, text: str, final: bool = True) -> None:
         super().__init__(text)
         self.final = final
 
@@ -44,7 +44,7 @@ class Session:
         if record is None:
             raise Refusal(f"no {table} {key}")
         if record["user"] not in self.users:
-            raise Refusal("find the user first")
+            raise Refusal("find the user first", final=False)
         return record
 
 

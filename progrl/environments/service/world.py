@@ -9,14 +9,58 @@ Record = Mapping[str, Any]
 Tables = Mapping[str, Mapping[str, Record]]
 
 FIRST_NAMES = (
-    "ana ben carl dora emil fay gus hana ivan jane karl lena mona noah olga paul "
-    "rita sam tina uwe vera will yara zoe"
-).split()
+    "ana",
+    "ben",
+    "carl",
+    "dora",
+    "emil",
+    "fay",
+    "gus",
+    "hana",
+    "ivan",
+    "jane",
+    "karl",
+    "lena",
+    "mona",
+    "noah",
+    "olga",
+    "paul",
+    "rita",
+    "sam",
+    "tina",
+    "uwe",
+    "vera",
+    "will",
+    "yara",
+    "zoe",
+)
 LAST_NAMES = (
-    "adams berg cole diaz evans frost gray hill irwin jones king lopez moore novak owens park "
-    "reed silva turner urban vogel wood young ziegler"
-).split()
-STREETS = "oak elm pine lake hill rose park mill dale ford".split()
+    "adams",
+    "berg",
+    "cole",
+    "diaz",
+    "evans",
+    "frost",
+    "gray",
+    "hill",
+    "irwin",
+    "jones",
+    "king",
+    "lopez",
+    "moore",
+    "novak",
+    "owens",
+    "park",
+    "reed",
+    "silva",
+    "turner",
+    "urban",
+    "vogel",
+    "wood",
+    "young",
+    "ziegler",
+)
+STREETS = ("oak", "elm", "pine", "lake", "hill", "rose", "park", "mill", "dale", "ford")
 
 
 @dataclass(frozen=True, slots=True)
