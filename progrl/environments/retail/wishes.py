@@ -278,7 +278,8 @@ def fill(
     order = fixed.get("order") or _order(random, start, _STATUSES[kind], taken)
     if order is None or start.tables["order"][order]["status"] not in _STATUSES[kind]:
         return None
-    return {"order": order, **_about(random, start, kind, order, fixed)}
+    about = _about(random, start, kind, order, fixed)
+    return None if about is None else {"order": order, **about}
 
 
 def _order(
@@ -293,7 +294,9 @@ def _order(
     return random.choice(keys) if keys else None
 
 
-def _about(random: Random, start: Start, kind: str, order: str, fixed: Values) -> dict[str, str]:
+def _about(
+    random: Random, start: Start, kind: str, order: str, fixed: Values
+) -> dict[str, str] | None:
     record = start.tables["order"][order]
     match kind:
         case "status" | "cancel_refused" | "return_refused":
@@ -304,7 +307,8 @@ def _about(random: Random, start: Start, kind: str, order: str, fixed: Values) -
         case "cancel":
             return {"reason": fixed.get("reason") or random.choice(REASONS)}
         case "redirect":
-            return {"address": fixed.get("address") or address(random)}
+            new = fixed.get("address") or address(random)
+            return {"address": new} if new != record["address"] else None
         case "rebill":
             pays = start.tables["user"][start.hero]["pays"]
             other = [pay for pay in pays if pay != record["pay"]]
