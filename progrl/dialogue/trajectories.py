@@ -163,7 +163,8 @@ def _action(value: dict[str, Any] | None) -> Action | None:
     return Say(value["say"], value["closing"])
 
 
-def _record(trajectory: Trajectory) -> dict[str, Any]:
+def record(trajectory: Trajectory) -> dict[str, Any]:
+    """The trajectory as JSON values; of its token arrays the lengths alone."""
     turns = [
         {
             "action": _action_json(t.action),
@@ -196,7 +197,7 @@ def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> None:
     ids: list[int] = []
     logprobs: list[float] = []
     for trajectory in trajectories:
-        records.append(_record(trajectory))
+        records.append(record(trajectory))
         for turn in trajectory.turns:
             ids += [*turn.context, *turn.sampled]
             logprobs += turn.logprobs if len(turn.logprobs) else [0.0] * len(turn.sampled)
