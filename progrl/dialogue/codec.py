@@ -5,6 +5,7 @@ environment adds: the opening prompt, then each observation. Nothing is decoded 
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 from progrl.dialogue.messages import Action, Message, ToolSpec
@@ -41,4 +42,8 @@ class Codec(Protocol):
 
     def text(self, ids: Sequence[int]) -> str:
         """Readable text of ids, for people."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write the codec's files into a model's folder."""
         ...

@@ -1,0 +1,55 @@
+"""Keys and values of many conversations in preallocated slots."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+_FIRST = 128  # tokens a slot holds before it first grows
+
+
+class Cache:
+    """Keys and values [layers, slots, kv_heads, capacity, head_dim], and each slot's length.
+
+    The capacity doubles when a conversation needs more. What lies beyond a slot's length is masked
+    by those who read, and is always finite: zeros, or what an earlier conversation left.
+    """
+
+    def __init__(
+        self, layers: int, slots: int, kv_heads: int, head_dim: int, dtype: torch.dtype
+    ) -> None:
+        shape = (layers, slots, kv_heads, _FIRST, head_dim)
+        self.keys = torch.zeros(shape, dtype=dtype)
+        self.values = torch.zeros(shape, dtype=dtype)
+        self.lengths: NDArray[np.int64] = np.zeros(slots, dtype=np.int64)
+
+    @property
+    def capacity(self) -> int:
+        """Tokens that a slot can hold now."""
+        return self.keys.shape[3]
+
+    def ensure(self, length: int) -> None:
+        """Make every slot hold at least `length` tokens."""
+        if length <= self.capacity:
+            return
+        capacity = self.capacity
+        while capacity < length:
+            capacity *= 2
+        # Born in inference mode, they could not be written outside of it.
+        with torch.inference_mode(False):
+            self.keys = _grown(self.keys, capacity)
+            self.values = _grown(self.values, capacity)
+
+    def move(self, source: int, target: int) -> None:
+        """Let slot `target` hold what `source` holds."""
+        length = int(self.lengths[source])
+        for tensor in (self.keys, self.values):
+            tensor[:, target, :, :length] = tensor[:, source, :, :length]
+        self.lengths[target] = length
+
+
+def _grown(tensor: torch.Tensor, capacity: int) -> torch.Tensor:
+    shape = list(tensor.shape)
+    old, shape[3] = shape[3], capacity
+    grown = torch.zeros(shape, dtype=tensor.dtype)
+    grown[:, :, :, :old] = tensor
+    return grown

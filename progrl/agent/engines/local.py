@@ -1,0 +1,274 @@
+"""The engine in process: continuous batching over slots, each conversation read once.
+
+Conversations hold a slot of the cache from their first sample until they are closed. One driver
+task steps all requests in flight together: it reads what is new, samples a token for each, lets
+those that are finished go on, and takes in whoever came meanwhile. Where more conversations sample
+than there are slots, the rest wait; if nobody else can move, the conversation that has rested
+longest gives up its slot and is read again later.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+from transformers import PreTrainedModel
+
+from progrl.agent.engines.batch import Batch, Statistics
+from progrl.agent.engines.contracts import Sample, SamplingParams
+from progrl.agent.engines.decoder import Decoder
+from progrl.agent.model import load_model
+from progrl.errors import ConfigurationError, EngineFault
+
+_LOG = logging.getLogger(__name__)
+_PATIENCE = 8  # turns of the event loop before a resting conversation loses its slot
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    conversation: "LocalConversation"
+    params: SamplingParams
+    future: asyncio.Future[Sample]
+
+
+class LocalConversation:
+    """A conversation of a LocalEngine; `ids` are all that was read and sampled so far."""
+
+    def __init__(self, engine: "LocalEngine") -> None:
+        self.ids: list[int] = []
+        self.slot: int | None = None
+        self._engine = engine
+        self._request: _Request | None = None
+        self._closed = False
+
+    @property
+    def busy(self) -> bool:
+        """A sample is being waited for."""
+        return self._request is not None
+
+    def extend(self, ids: Sequence[int]) -> None:
+        """Append ids to be read before the next sample.
+
+        Raises:
+            EngineFault: an id is not of the model's vocabulary, or a sample is in flight.
+        """
+        self._check_usable()
+        if ids and not (min(ids) >= 0 and max(ids) < self._engine.vocabulary):
+            raise EngineFault(
+                f"Token ids outside of the model's vocabulary (0 to {self._engine.vocabulary - 1}) "
+                "were to be read: codec and model do not belong together."
+            )
+        self.ids += ids
+
+    async def sample(self, params: SamplingParams) -> Sample:
+        """Sample a message; its ids become part of the conversation.
+
+        Where the task is cancelled meanwhile, the conversation is as it was before the call.
+
+        Raises:
+            EngineFault: the engine failed, or there is nothing to go on from.
+        """
+        self._check_usable()
+        if not self.ids:
+            raise EngineFault("A conversation must be extended before it can be sampled.")
+        if params.max_tokens < 1 or params.temperature < 0:
+            raise EngineFault(f"{params}: max_tokens must be positive, temperature not negative.")
+        if len(self.ids) >= self._engine.window:
+            return Sample([], [], "window")
+        request = _Request(self, params, asyncio.get_running_loop().create_future())
+        self._request = request
+        try:
+            self._engine.submit(request)
+            sample = await request.future
+        except BaseException:
+            self._engine.abandon(request)
+            raise
+        finally:
+            self._request = None
+        self.ids += sample.ids
+        return sample
+
+    def close(self) -> None:
+        """Free the slot; idempotent."""
+        if not self._closed:
+            self._closed = True
+            if self._request is not None:
+                self._request.future.cancel()
+                self._engine.abandon(self._request)
+            self._engine.release(self)
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise EngineFault("The conversation is closed.")
+        if self._request is not None:
+            raise EngineFault("The conversation is already being sampled.")
+
+
+class LocalEngine:
+    """Samples from a Qwen- or Llama-type model in this process.
+
+    Args:
+        model: whose weights are copied.
+        slots: conversations whose cache is held at once.
+        window: most tokens of a conversation; the model's own limit by default.
+        dtype: of weights and cache, "float32" or "bfloat16".
+        share: conversations that open with the same prompt in the same step have it read once.
+
+    Raises:
+        ConfigurationError: the model's architecture is not known, or the window exceeds its limit.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        *,
+        slots: int = 128,
+        window: int | None = None,
+        dtype: Literal["float32", "bfloat16"] = "float32",
+        share: bool = True,
+    ) -> None:
+        decoder = Decoder(model, getattr(torch, dtype))
+        self.window = decoder.window if window is None else window
+        if self.window > decoder.window:
+            raise ConfigurationError(
+                f"agent.window: {self.window} exceeds the {decoder.window} positions of the "
+                "model. Set it lower."
+            )
+        self.vocabulary = decoder.vocabulary
+        self._dtype = dtype
+        self._batch = Batch(decoder, slots, share)
+        self._holders: list[LocalConversation] = []  # by slot; holders fill the first slots
+        self._requests: dict[int, _Request] = {}  # by slot
+        self._waiting: list[_Request] = []
+        self._driver: asyncio.Task[None] | None = None
+
+    @property
+    def statistics(self) -> Statistics:
+        """Work done since the engine was made."""
+        return self._batch.statistics
+
+    def open(self) -> LocalConversation:
+        """A new, empty conversation; it takes a slot with its first sample."""
+        return LocalConversation(self)
+
+    def load_weights(self, folder: Path) -> None:
+        """Replace the weights by those of a model folder; all caches are forgotten.
+
+        Raises:
+            CheckpointError: the folder is incomplete or damaged.
+            EngineFault: samples are in flight, or the model is of another shape.
+        """
+        self.set_weights_from(load_model(folder, self._dtype))
+
+    def set_weights_from(self, model: PreTrainedModel) -> None:
+        """Replace the weights by a copy of a live model's; all caches are forgotten.
+
+        Raises:
+            EngineFault: samples are in flight, or the model is of another shape.
+        """
+        if self._requests or self._waiting:
+            raise EngineFault("Weights cannot be replaced while samples are in flight.")
+        self._batch.decoder.take(model)
+        self._forget()
+
+    def submit(self, request: _Request) -> None:
+        """Queue a request and see to it that the driver runs."""
+        loop = asyncio.get_running_loop()
+        if self._driver is None or self._driver.done():
+            self._driver = loop.create_task(self._drive())
+        elif self._driver.get_loop() is not loop:
+            raise EngineFault("The engine is sampling in another event loop.")
+        self._waiting.append(request)
+
+    def abandon(self, request: _Request) -> None:
+        """Forget a request that nobody waits for any more; idempotent.
+
+        What was sampled so far is dropped.
+        """
+        if request in self._waiting:
+            self._waiting.remove(request)
+        slot = request.conversation.slot
+        if slot is not None and self._requests.get(slot) is request:
+            del self._requests[slot]
+            self._batch.stop(slot, len(request.conversation.ids))
+
+    def release(self, conversation: LocalConversation) -> None:
+        """Take a conversation's slot from it; the last holder moves there."""
+        slot = conversation.slot
+        if slot is None:
+            return
+        conversation.slot = None
+        last = len(self._holders) - 1
+        mover = self._holders.pop()
+        if slot == last:
+            self._batch.free(slot)
+            return
+        self._batch.move(last, slot)
+        self._holders[slot] = mover
+        mover.slot = slot
+        if last in self._requests:
+            self._requests[slot] = self._requests.pop(last)
+
+    async def _drive(self) -> None:
+        rest = 0
+        try:
+            while self._requests or self._waiting:
+                self._admit(may_evict=rest > _PATIENCE)
+                rest = 0 if self._requests else rest + 1
+                with torch.inference_mode():
+                    finished = self._batch.step() if self._requests else []
+                for slot, sample in finished:
+                    request = self._requests.pop(slot)
+                    if not request.future.done():
+                        request.future.set_result(sample)
+                await asyncio.sleep(0)
+        except Exception as error:
+            _LOG.exception("The local engine failed.")
+            self._fail(f"The local engine failed: {error!r}")
+        finally:
+            # There are requests left only where the driver itself was cancelled.
+            self._fail("The local engine was stopped.")
+
+    def _fail(self, message: str) -> None:
+        requests = [*self._requests.values(), *self._waiting]
+        if not requests:
+            return
+        self._requests, self._waiting = {}, []
+        self._forget()
+        for request in requests:
+            if not request.future.done():
+                request.future.set_exception(EngineFault(message))
+
+    def _forget(self) -> None:
+        for slot, conversation in enumerate(self._holders):
+            conversation.slot = None
+            self._batch.free(slot)
+        self._holders = []
+
+    def _admit(self, may_evict: bool) -> None:
+        """Give waiting requests slots, in the order they came."""
+        blocked = []
+        for request in self._waiting:
+            conversation = request.conversation
+            if conversation.slot is None:
+                if len(self._holders) == self._batch.slots and may_evict:
+                    self._evict()
+                    may_evict = False
+                if len(self._holders) == self._batch.slots:
+                    blocked.append(request)
+                    continue
+                conversation.slot = len(self._holders)
+                self._holders.append(conversation)
+            ids = conversation.ids
+            self._batch.start(conversation.slot, ids, request.params, self.window - len(ids))
+            self._requests[conversation.slot] = request
+        self._waiting = blocked
+
+    def _evict(self) -> None:
+        """Take the slot of the conversation that has rested longest."""
+        resting = [c for c in self._holders if not c.busy]
+        if resting:
+            self.release(min(resting, key=lambda c: self._batch.used(c.slot or 0)))
