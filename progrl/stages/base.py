@@ -7,7 +7,7 @@ run's id, checkpoints of work in progress) goes to `runs/<stage>/<input hash>/`,
 import importlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,27 +17,24 @@ from typing import Protocol
 from progrl.config import Config, resolved
 from progrl.errors import ConfigurationError, DataError
 from progrl.files import digest, exclusive, file_digest, read_json, write_json
+from progrl.tracking.contracts import Metrics, Recorder, Silent
+
+__all__ = [
+    "NAMES",
+    "Context",
+    "Metrics",
+    "Progress",
+    "Recorder",
+    "Stage",
+    "find_stage",
+    "input_hash",
+    "is_done",
+    "run_stage",
+]
 
 logger = logging.getLogger(__name__)
 
 NAMES = ("generate", "sft", "grpo", "evaluate", "report", "register")
-Metrics = Mapping[str, float]
-
-
-class Recorder(Protocol):
-    """What a stage may tell the tracking of its run; `progrl.tracking` has the real one."""
-
-    def metrics(self, values: Metrics, step: int = 0) -> None:
-        """Metrics at a step; the same step may be told again after a resume."""
-        ...
-
-    def tags(self, values: Mapping[str, str]) -> None:
-        """What the run can be found by."""
-        ...
-
-    def artifact(self, path: Path, folder: str = "") -> None:
-        """A file or folder to keep with the run."""
-        ...
 
 
 class Progress(Protocol):
@@ -48,20 +45,8 @@ class Progress(Protocol):
         ...
 
 
-class _Silent:
-    """Records and shows nothing."""
-
-    def metrics(self, values: Metrics, step: int = 0) -> None:
-        pass
-
-    def tags(self, values: Mapping[str, str]) -> None:
-        pass
-
-    def artifact(self, path: Path, folder: str = "") -> None:
-        pass
-
-    def __call__(self, done: int, total: int, text: str = "") -> None:
-        pass
+def _show_nothing(done: int, total: int, text: str = "") -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -81,8 +66,8 @@ class Context:
     root: Path
     project: Path
     work: Path
-    recorder: Recorder = field(default_factory=_Silent)
-    progress: Progress = field(default_factory=_Silent)
+    recorder: Recorder = field(default_factory=Silent)
+    progress: Progress = _show_nothing
 
 
 @dataclass(frozen=True)
@@ -191,15 +176,15 @@ def run_stage(
         work.mkdir(parents=True, exist_ok=True)
         start = time.time()
         given = (stage, config, root, project, work)
-        opened = open_run(*given) if open_run else nullcontext(_Silent())
+        opened = open_run(*given) if open_run else nullcontext(Silent())
         with opened as recorder:
-            context = Context(config, root, project, work, recorder, progress or _Silent())
+            context = Context(config, root, project, work, recorder, progress or _show_nothing)
             logger.info("stage %s starts (inputs %s)", stage.name, work.name)
             metrics = stage.run(context)
             missing = [name for name in stage.outputs if not (root / name).exists()]
             if missing:
                 raise DataError(f"Stage {stage.name} ended without writing {', '.join(missing)}.")
-            recorder.metrics(metrics)
+            recorder.metrics({f"final.{name}": value for name, value in metrics.items()})
         seconds = time.time() - start
         done = {"seconds": seconds, "metrics": dict(metrics), "outputs": _outputs(stage, root)}
         write_json(work / "done.json", done)

@@ -1,0 +1,118 @@
+"""The MLflow store: where it is, how it is opened, how it is shown."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import FileLock
+
+from progrl.errors import TrackingError
+from progrl.tracking.secrets import redacted, without_login
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
+}
+"""Nothing is sent to anybody, and a server that is away is noticed in seconds; a value that is
+set already is respected."""
+
+PAGE = "http://127.0.0.1:5000"
+"""Where `make serve` shows the local store, unless PROGRL_MLFLOW_PORT says otherwise."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """An open store and the experiment that runs are kept in.
+
+    Attributes:
+        uri: the tracking URI.
+        experiment: the experiment's id.
+        client: speaks to it; its calls may raise what `reaching` turns into a TrackingError.
+        lock: file to hold while something is looked for and made if missing.
+    """
+
+    uri: str
+    experiment: str
+    client: "MlflowClient"
+    lock: Path
+
+
+def tracking_uri(project: Path) -> str:
+    """MLFLOW_TRACKING_URI where it is set, else a SQLite file in the project's `.state/`."""
+    return os.environ.get("MLFLOW_TRACKING_URI") or _local(project)
+
+
+def _local(project: Path) -> str:
+    return f"sqlite:///{project.resolve() / '.state' / 'mlflow.db'}"
+
+
+def exists(project: Path) -> bool:
+    """There is a store to look into: a server's is supposed to be there."""
+    return tracking_uri(project) != _local(project) or (project / ".state" / "mlflow.db").exists()
+
+
+def open_store(project: Path, experiment: str) -> Store:
+    """Open the store, making its schema and the experiment where they are missing.
+
+    Raises:
+        TrackingError: the store cannot be reached, or is no MLflow store.
+    """
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    uri = tracking_uri(project)
+    state = project.resolve() / ".state"
+    lock = state / "mlflow.lock"
+    state.mkdir(parents=True, exist_ok=True)
+    with reaching(uri), FileLock(lock):
+        from mlflow import MlflowClient
+
+        client = MlflowClient(tracking_uri=uri, registry_uri=uri)
+        found = client.get_experiment_by_name(experiment)
+        if found is None:
+            # A server keeps artifacts where it was told to; the local store keeps them beside it.
+            folder = (state / "mlartifacts").as_uri() if uri == _local(project) else None
+            identity = client.create_experiment(experiment, artifact_location=folder)
+        elif found.lifecycle_stage != "active":
+            raise TrackingError(
+                f"The experiment {experiment!r} was deleted in {without_login(uri)}. Restore it "
+                "(`mlflow experiments restore`), or choose another: --set tracking.experiment=NAME."
+            )
+        else:
+            identity = found.experiment_id
+    return Store(uri, identity, client, lock)
+
+
+@contextlib.contextmanager
+def reaching(uri: str) -> Iterator[None]:
+    """Turn whatever a store may raise into a TrackingError that names the store."""
+    from mlflow.exceptions import MlflowException
+    from requests.exceptions import RequestException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (MlflowException, RequestException, SQLAlchemyError, OSError) as error:
+        reason = redacted(" ".join(str(error).split()))[:400]
+        raise TrackingError(
+            f"The MLflow store {without_login(uri)} failed: {reason}. Start its server or mend "
+            "MLFLOW_TRACKING_URI; without that variable the store is a local file; "
+            "with --set tracking.kind=none nothing is recorded."
+        ) from error
+
+
+def page(project: Path, experiment: str, run: str = "") -> str:
+    """The address of an experiment's or a run's page, once a server shows the store."""
+    uri = without_login(tracking_uri(project))
+    port = os.environ.get("PROGRL_MLFLOW_PORT")
+    local = f"http://127.0.0.1:{port}" if port else PAGE
+    base = uri.rstrip("/") if uri.startswith(("http://", "https://")) else local
+    return f"{base}/#/experiments/{experiment}" + (f"/runs/{run}" if run else "")
