@@ -184,7 +184,7 @@ def run_stage(
             missing = [name for name in stage.outputs if not (root / name).exists()]
             if missing:
                 raise DataError(f"Stage {stage.name} ended without writing {', '.join(missing)}.")
-            recorder.metrics({f"final.{name}": value for name, value in metrics.items()})
+            recorder.metrics({f"final/{name}": value for name, value in metrics.items()})
         seconds = time.time() - start
         done = {"seconds": seconds, "metrics": dict(metrics), "outputs": _outputs(stage, root)}
         write_json(work / "done.json", done)

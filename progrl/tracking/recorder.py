@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import platform
-import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -59,7 +58,7 @@ class MlflowRecorder:
         self._client = client
         self.run = run
         self._journal = journal
-        self._told: set[tuple[str, int, str]] = set()
+        self._told: set[tuple[str, int]] = set()
         self._pending: list[Entry] = []
         self._lock = threading.Lock()
         self._sending = threading.Lock()
@@ -72,14 +71,13 @@ class MlflowRecorder:
         self._thread.start()
 
     def metrics(self, values: Metrics, step: int = 0) -> None:
-        """Note metrics at a step; what was told already, with this value, is left out."""
+        """Note metrics at a step; what was told for that step already stands."""
         now = int(time.time() * 1000)
         with self._lock:
             new = []
             for key, value in values.items():
-                mark = _mark(key, value, step)
-                if mark not in self._told:
-                    self._told.add(mark)
+                if (key, step) not in self._told:
+                    self._told.add((key, step))
                     new.append((key, float(value), step, now))
             self._write(new)
             self._pending += new
@@ -146,22 +144,14 @@ class MlflowRecorder:
     def _recover(self, journal: Path) -> None:
         """Learn from the journal what was told, and take up again what the store lacks."""
         entries = _read(journal)
-        stored: set[tuple[str, int, str]] = set()
+        stored: set[tuple[str, int]] = set()
         for name in sorted({key for key, *_ in entries}):
             history: list[Metric] = self._client.get_metric_history(self.run, name)
-            stored |= {_mark(name, m.value, m.step) for m in history}
+            stored |= {(name, m.step) for m in history}
         for key, value, step, at in entries:
-            mark = _mark(key, value, step)
-            if mark not in stored and mark not in self._told:
+            if (key, step) not in stored and (key, step) not in self._told:
                 self._pending.append((key, value, step, at))
-            self._told.add(mark)
-
-
-def _mark(key: str, value: float, step: int) -> tuple[str, int, str]:
-    """Equal for what MLflow keeps as equal; it has no infinity but the largest float."""
-    largest = sys.float_info.max
-    kept = float(value) if value != value else max(-largest, min(largest, float(value)))
-    return key, step, repr(kept)
+            self._told.add((key, step))
 
 
 def _read(journal: Path) -> list[Entry]:
