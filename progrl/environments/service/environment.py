@@ -20,7 +20,7 @@ from progrl.environments.service.tools import Refusal, Session
 from progrl.environments.service.world import Record, Start, World
 from progrl.errors import MalformedAction
 
-_ENDED = StepResult("error: the conversation has ended", failed=True, done=True)
+_ENDED = StepResult("error: the conversation has ended", failed=True)
 
 
 class ServiceEnvironment:
@@ -57,18 +57,18 @@ class ServiceEnvironment:
         self._replies = 0
         self._weights = {m.name: m.weight for m in task.milestones}
         self._reached: list[str] = []
-        self._kept, self._done = True, False
+        self._kept, self._ended = True, False
         self._gold: tuple[dict[tuple[str, str], Record], ...] | None = None
         return self._specs
 
     def step(self, action: Action) -> StepResult:
         """Apply a call or take note of words; nothing that an agent does raises."""
-        if self._done:
+        if self._ended:
             return _ENDED
         if isinstance(action, ToolCall):
             return self._run(action)
         self._said = action.text
-        self._done = action.closing
+        self._ended = action.closing
         return self._result("", self._told(action))
 
     def hear(self, reply: UserReply) -> StepResult:
@@ -79,7 +79,7 @@ class ServiceEnvironment:
         self._consent, self._said = (self._said if agreed else ""), ""
         if self._replies == self._change_at:
             self.plan, self._gold = self._final, None
-        self._done = self._done or reply.leaves
+        self._ended = self._ended or reply.leaves
         names = [
             f"heard_{step.name}"
             for wish in self._final.wishes
@@ -213,4 +213,4 @@ class ServiceEnvironment:
         )
         self._reached += new
         gain = sum(self._weights[name] for name in new)
-        return StepResult(observation, milestones=new, gain=gain, done=self._done)
+        return StepResult(observation, milestones=new, gain=gain)

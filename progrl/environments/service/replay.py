@@ -49,9 +49,9 @@ def replay(
         action = expert.next_action(State(task, environment, history))
         result = environment.step(action)
         history.append(assistant_message(action, ""))
-        if result.done:
-            break
         if isinstance(action, Say):
+            if action.closing:
+                break
             reply = obedient_reply(view, action.text, replies)
             environment.hear(reply)
             replies += 1

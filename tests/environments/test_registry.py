@@ -1,0 +1,98 @@
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+from pydantic import BaseModel
+
+from progrl.environments import registry
+from progrl.environments.registry import domain, domains, find
+from progrl.environments.retail import Retail
+from progrl.errors import ConfigurationError
+
+
+def test_finds_the_built_in_domains_by_name() -> None:
+    assert {"airline", "retail"} <= set(domains())
+    assert domains() == sorted(domains())
+    assert find("retail") is Retail
+    assert domain("retail").name == "retail"
+    assert domain("airline").name == "airline"
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(ConfigurationError, match=r"'retial'.*airline.*retail"):
+        domain("retial")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"goal_change": 0.1}, "goal_change"),
+        ({"goal_change_rate": 1.5}, "goal_change_rate"),
+        ({"tool_failure_rate": -0.1}, "tool_failure_rate"),
+        ({"levels": [0]}, "levels"),
+        ({"levels": []}, "levels"),
+    ],
+)
+def test_a_wrong_option_is_refused_by_name(options: dict[str, object], named: str) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        domain("retail", options)
+
+
+def test_levels_and_rates_are_kept_to() -> None:
+    made = domain("retail", {"levels": [3, 5], "goal_change_rate": 1.0, "tool_failure_rate": 0.0})
+    stream = made.tasks("train", 1)
+    tasks = [next(stream) for _ in range(40)]
+    assert {task.level for task in tasks} == {3, 5}
+    assert not any("failure" in task.schedule for task in tasks)
+    # Those who report a lost order have nothing to think twice about.
+    assert all("change" in task.schedule for task in tasks if task.family != "lost")
+
+
+class Bare:
+    name = "bare"
+
+
+class Optioned:
+    class Options(BaseModel):
+        size: int
+
+    def __init__(self, options: Options) -> None:
+        self.size = options.size
+
+
+def _points(monkeypatch: pytest.MonkeyPatch, **targets: str) -> None:
+    points = [EntryPoint(name, value, registry.GROUP) for name, value in targets.items()]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+
+
+def test_other_distributions_add_domains(monkeypatch: pytest.MonkeyPatch) -> None:
+    _points(monkeypatch, bare=f"{__name__}:Bare", optioned=f"{__name__}:Optioned")
+    assert domains() == ["airline", "bare", "optioned", "retail"]
+    assert domain("bare").name == "bare"
+    made = domain("optioned", {"size": 3})
+    assert isinstance(made, Optioned)
+    assert made.size == 3
+    with pytest.raises(ConfigurationError, match="no options"):
+        domain("bare", {"size": 3})
+
+
+def test_without_installed_metadata_the_built_in_ones_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _points(monkeypatch)
+    assert domain("retail").name == "retail"
+
+
+def test_a_domain_that_cannot_be_imported_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    _points(monkeypatch, gone="no_such_package:Gone")
+    with pytest.raises(ConfigurationError, match="no_such_package:Gone"):
+        domain("gone")
+
+
+def test_looking_up_a_domain_imports_no_torch() -> None:
+    code = (
+        "import sys; from progrl.environments.registry import domain; domain('retail'); "
+        "domain('airline'); sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
