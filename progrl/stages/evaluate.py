@@ -95,7 +95,7 @@ def _agent(context: Context, name: str) -> Agent:
     model, codec = load_agent_folder(context.root / MODELS[name])
     engine = context.config.engine
     window = context.config.agent.window
-    local = LocalEngine(model, engine.slots, min(window, 1024), engine.dtype)
+    local = LocalEngine(model, slots=engine.slots, window=window, dtype=engine.dtype)
     return ModelAgent(local, codec, 0.0, engine.max_tokens, name)
 
 
