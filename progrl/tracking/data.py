@@ -1,7 +1,10 @@
-"""The hashes by which DVC knows files and folders."""
+"""What DVC knows of files and stages; nothing else in the library knows of DVC."""
 
 import hashlib
 import json
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -22,3 +25,17 @@ def data_hash(path: Path) -> str:
 def _md5(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def changed_stages(project: Path, names: Sequence[str]) -> list[str]:
+    """Which of the stages DVC would run again, in the order given.
+
+    All of them where the project is not under DVC, or DVC is not installed.
+    """
+    command = [sys.executable, "-m", "dvc", "status", "--json", *names]
+    try:
+        done = subprocess.run(command, cwd=project, capture_output=True, timeout=300, check=True)
+        changed = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return list(names)
+    return [name for name in names if name in changed]
