@@ -13,7 +13,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.logging import RichHandler
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from progrl.stages.base import Progress
 
 FIRST_LINE = 2.0
 """Seconds before a plain progress line; what is quicker shows none."""
@@ -86,7 +89,7 @@ class PlainProgress:
 class BarProgress:
     """A bar that lives at the foot of a terminal."""
 
-    def __init__(self, name: str, bars: Progress) -> None:
+    def __init__(self, name: str, bars: Bars) -> None:
         self._bars = bars
         self._task = bars.add_task(name, total=None, text="")
 
@@ -100,7 +103,7 @@ def _silent(done: int, total: int, text: str = "") -> None:
 
 
 @contextlib.contextmanager
-def progress(name: str, quiet: bool = False) -> Iterator[Any]:
+def progress(name: str, quiet: bool = False) -> Iterator[Progress]:
     """Something to call with `(done, total, text)`: a bar, plain lines, or nothing."""
     if quiet:
         yield _silent
@@ -114,5 +117,5 @@ def progress(name: str, quiet: bool = False) -> Iterator[Any]:
             TimeRemainingColumn(),
             TextColumn("{task.fields[text]}", markup=False),
         )
-        with Progress(*columns, console=side(), transient=True) as bars:
+        with Bars(*columns, console=side(), transient=True) as bars:
             yield BarProgress(name, bars)

@@ -1,0 +1,206 @@
+"""`progrl rollout` and `progrl play`: episodes outside of the pipeline."""
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.table import Table
+
+from progrl.cli.command import Result, Shared, command
+from progrl.cli.output import progress
+from progrl.cli.stages import stay_local
+from progrl.config import Config
+from progrl.dialogue.tasks import Split, Task
+from progrl.errors import ConfigurationError
+from progrl.seeds import Seed
+
+if TYPE_CHECKING:
+    from progrl.agent.seats import Agent
+    from progrl.dialogue.trajectories import Trajectory
+    from progrl.environments.contracts import Domain
+    from progrl.users.contracts import UserSimulator
+
+IN_FLIGHT = 128
+PANEL = "Episodes"
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+
+Environment = Annotated[str, typer.Option(help="A domain, of those in `progrl environments`.")]
+Seat = Annotated[
+    str, typer.Option(help="do_nothing, random, expert, or the folder of a model.", metavar="WHO")
+]
+SplitName = Annotated[Split, typer.Option(help="Where the tasks come from.")]
+SeedOption = Annotated[int | None, typer.Option(min=0, help="Instead of the configuration's.")]
+Horizon = Annotated[int | None, typer.Option(min=1, help="Most agent turns.")]
+Root = Annotated[
+    Path, typer.Option(help="Folder with data/users as `progrl generate` wrote it, if it did.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    command(
+        app,
+        "rollout",
+        "rollout --agent expert --episodes 20",
+        "rollout --environment airline --agent models/grpo --temperature 1 --output a.jsonl",
+        panel=PANEL,
+    )(rollout)
+
+
+def rollout(
+    shared: Shared,
+    environment: Environment = "retail",
+    agent: Seat = "expert",
+    user: Annotated[Literal["scripted"], typer.Option(help="Who plays the user.")] = "scripted",
+    episodes: Annotated[int, typer.Option(min=1, help="One a task.")] = 20,
+    split: SplitName = "validation",
+    seed: SeedOption = None,
+    horizon: Horizon = None,
+    temperature: Annotated[float, typer.Option(min=0, help="Of a model; 0 is greedy.")] = 0.0,
+    output: Annotated[Path | None, typer.Option(help="Write trajectories here (.jsonl).")] = None,
+    root: Root = Path(),
+) -> Result:
+    """Play episodes and sum them up."""
+    from progrl.dialogue.trajectories import write_trajectories
+    from progrl.stages.parts import make_world
+
+    if output is not None and output.suffix != ".jsonl":
+        raise ConfigurationError(f"--output {output}: name a file that ends in .jsonl.")
+    config = shared.config()
+    stay_local(config)
+    node = root_seed(config, seed)
+    played = domain_of(config, environment)
+    tasks = list(islice(tasks_of(played, split, node), episodes))
+    seat = agent_of(config, agent, temperature)
+    users = {environment: scripted_user(shared, config, environment, root, node)}
+    world = make_world({environment: played}, users, config.user.family, IN_FLIGHT)
+    episode = node.child("rollout")
+    specs = [
+        world.spec(
+            task,
+            episode.child("task", task.id).child("user"),
+            episode.child("task", task.id).child("agent"),
+            horizon or config.evaluation.horizon,
+            {"agent": agent},
+        )
+        for task in tasks
+    ]
+    with progress("rollout", shared.quiet) as told:
+        start = time.perf_counter()
+        trajectories = world.play(specs, seat, done=lambda done: told(done, episodes, "episodes"))
+        seconds = time.perf_counter() - start
+    if output is not None:
+        write_trajectories(output, trajectories)
+    figures = summary(trajectories, config, seconds)
+    table = Table("episodes", *list(figures)[1:], box=None)
+    table.add_row(*("-" if v is None else f"{v:.4g}" for v in figures.values()))
+    return Result(figures, table)
+
+
+def summary(
+    trajectories: "list[Trajectory]", config: Config, seconds: float
+) -> dict[str, float | None]:
+    """Means over the episodes that are evidence; None where none is."""
+    from progrl.rewards import structured_reward
+
+    valid = [t for t in trajectories if t.valid]
+    turns = sum(len(t.turns) for t in trajectories)
+    return {
+        "episodes": len(trajectories),
+        "success": fmean(t.success for t in valid) if valid else None,
+        "reward": fmean(structured_reward(t, config.reward).total for t in valid)
+        if valid
+        else None,
+        "turns": fmean(len(t.turns) for t in valid) if valid else None,
+        "turns_per_second": turns / seconds,
+        "faults": len(trajectories) - len(valid),
+    }
+
+
+def root_seed(config: Config, seed: int | None) -> Seed:
+    """The seed tree of `--seed`, or of the configuration."""
+    return Seed.root(config.seed if seed is None else seed)
+
+
+def domain_of(config: Config, name: str) -> "Domain":
+    """A domain with its configured options."""
+    from progrl.environments.registry import domain
+
+    return domain(name, config.domains.options.get(name, {}))
+
+
+def tasks_of(domain: "Domain", split: Split, node: Seed) -> Iterator[Task]:
+    """The very tasks that stage `generate` writes for the same seed, without end."""
+    place = node.child("generate").child("tasks", domain.name).child("split", split)
+    return domain.tasks(split, place.value)
+
+
+def find_task(domain: "Domain", node: Seed, task_id: str, most: int = 5000) -> Task:
+    """A task by its id.
+
+    Raises:
+        ConfigurationError: it is not among the first `most` of a split.
+    """
+    for split in SPLITS:
+        for task in islice(tasks_of(domain, split, node), most):
+            if task.id == task_id:
+                return task
+    raise ConfigurationError(
+        f"No task {task_id} among the first {most} of each split of {domain.name} with this seed."
+    )
+
+
+def agent_of(config: Config, name: str, temperature: float) -> "Agent":
+    """The agent of a name, or the model in a folder.
+
+    Raises:
+        ConfigurationError: it is neither.
+        CheckpointError: the folder is no whole model.
+    """
+    from progrl.agent.seats import Agent, DoNothingAgent, ExpertAgent, ModelAgent, RandomAgent
+
+    scripts: dict[str, Callable[[], Agent]] = {
+        "do_nothing": DoNothingAgent,
+        "expert": ExpertAgent,
+        "random": RandomAgent,
+    }
+    if name in scripts:
+        if temperature:
+            raise ConfigurationError("--temperature has no effect: the agent is no model.")
+        return scripts[name]()
+    if not Path(name).is_dir():
+        raise ConfigurationError(
+            f"--agent {name}: neither one of {', '.join(scripts)} nor the folder of a model."
+        )
+    from progrl.agent.engines.local import LocalEngine
+    from progrl.agent.model import load_agent_folder
+
+    model, codec = load_agent_folder(Path(name))
+    # A folder may hold a model of another profile, with a window of its own.
+    window = min(config.agent.window, model.config.max_position_embeddings)
+    engine = LocalEngine(model, slots=config.engine.slots, window=window, dtype=config.engine.dtype)
+    return ModelAgent(engine, codec, temperature, config.engine.max_tokens, name)
+
+
+def scripted_user(
+    shared: Shared, config: Config, name: str, root: Path, node: Seed
+) -> "UserSimulator":
+    """The scripted user with the wordings of stage `generate`; without them they are made anew."""
+    from progrl.stages.base import Context
+    from progrl.stages.parts import USERS, encoder_of
+    from progrl.users.scripted import ReplyMemory, ScriptedUser, build_reply_memory
+
+    folder = root / USERS / name
+    if folder.exists():
+        return ScriptedUser(ReplyMemory.load(folder))
+    encoder = encoder_of(Context(config, root, shared.project, root / "runs"))
+    place = node.child("generate").child("users", name)
+    generate = config.generate
+    domain = domain_of(config, name)
+    with progress(f"wordings of the users of {name}", shared.quiet):
+        memory = build_reply_memory(domain, encoder, place.value, generate.responses, generate.pool)
+    return ScriptedUser(memory)

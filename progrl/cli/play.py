@@ -1,0 +1,186 @@
+"""`progrl play`: a person at the terminal is the user, or the agent."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.text import Text
+
+from progrl.cli.command import Result, Shared, command
+from progrl.cli.episodes import (
+    PANEL,
+    Horizon,
+    Root,
+    Seat,
+    SeedOption,
+    SplitName,
+    agent_of,
+    domain_of,
+    find_task,
+    root_seed,
+    scripted_user,
+    tasks_of,
+)
+from progrl.cli.output import printer
+from progrl.cli.stages import stay_local
+from progrl.cli.view import rendered, spoken, verdict
+from progrl.dialogue.acts import affirms
+from progrl.dialogue.messages import Message, ToolSpec
+from progrl.dialogue.users import UserReply, UserView
+from progrl.users.contracts import Profile, UserSimulator
+
+if TYPE_CHECKING:
+    from progrl.agent.seats import Agent
+
+TO_USER = "You are the user. Type what you say; /leave words leaves, /quit ends the game."
+TO_AGENT = (
+    "You are the agent. Type what you say to the user; /call tool key=value calls a tool, "
+    "/tools lists them, /close words ends the conversation, /quit ends the game."
+)
+
+
+class Quit(BaseException):
+    """The person ends the game; no fault of an episode, so nothing that episodes catch."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    command(
+        app, "play", "play retail --as agent", "play retail --as user --agent expert", panel=PANEL
+    )(play)
+
+
+def play(
+    shared: Shared,
+    environment: Annotated[str, typer.Argument(help="A domain.")],
+    role: Annotated[Literal["user", "agent"], typer.Option("--as", help="Who you are.")] = "agent",
+    agent: Seat = "expert",
+    task: Annotated[str | None, typer.Option(help="Its id; else the first of the split.")] = None,
+    split: SplitName = "validation",
+    seed: SeedOption = None,
+    horizon: Horizon = None,
+    root: Root = Path(),
+) -> Result:
+    """Play one episode yourself."""
+    from progrl.agent.seats import HumanAgent
+    from progrl.rollout import Clock, EpisodeSpec
+    from progrl.rollout import play as play_episode
+    from progrl.users.profiles import draw
+
+    config = shared.config()
+    stay_local(config)
+    node = root_seed(config, seed)
+    domain = domain_of(config, environment)
+    chosen = find_task(domain, node, task) if task else next(tasks_of(domain, split, node))
+    place = node.child("play").child("task", chosen.id)
+    spec = EpisodeSpec(
+        chosen,
+        place.child("agent"),
+        place.child("user").value,
+        horizon or config.evaluation.horizon,
+        draw(config.user.family, place.child("user")),
+        {"agent": "human" if role == "agent" else agent},
+    )
+    seat: Agent
+    user: UserSimulator
+    if role == "agent":
+        seat = HumanAgent(AskAgent())
+        user = scripted_user(shared, config, environment, root, node)
+        show(Text(TO_AGENT, "italic"), Text(domain.policy, "dim"))
+    else:
+        seat, user = agent_of(config, agent, 0.0), HumanUser()
+        show(Text(TO_USER, "italic"), *briefing(domain.user_view(chosen)))
+        show(spoken("user", chosen.query))
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        trajectory = asyncio.run(play_episode(spec, domain, seat, user, Clock()))
+    except Quit:
+        return Result({"quit": True}, "Ended.")
+    shown = verdict(trajectory) if role == "agent" else rendered(trajectory)
+    return Result({"success": trajectory.success, "turns": len(trajectory.turns)}, shown)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Python would wait for the thread that waits for the person's line."""
+    sys.stderr.write("\nInterrupted.\n")
+    sys.stderr.flush()
+    os._exit(130)
+
+
+def show(*lines: Text) -> None:
+    """Print for the person who plays."""
+    for line in lines:
+        printer().print(line)
+
+
+def ask(prompt: str) -> str:
+    """A line of the person's that is not empty; raises Quit on /quit and at the end of input."""
+    while True:
+        try:
+            line = input(prompt).strip()
+        except EOFError:
+            raise Quit from None
+        if line == "/quit":
+            raise Quit
+        if line:
+            return line
+
+
+def briefing(view: UserView) -> list[Text]:
+    """What a person must know to be this user; what the agent is to find out is left out."""
+    lines = [Text("What you want:", "bold")]
+    lines += [Text(f"  {wish.text}{_details(wish.mentions, wish.kind)}") for wish in view.wishes]
+    lines.append(Text("What you know, and tell when asked:", "bold"))
+    lines += [
+        Text(f"  {view.labels.get(fact.name, fact.name)}: {fact.value}") for fact in view.facts
+    ]
+    return lines
+
+
+def _details(mentions: Sequence[str], kind: str) -> str:
+    return f" ({', '.join(mentions)})" if mentions and kind == "act" else ""
+
+
+class HumanUser:
+    """A person at the terminal, who is told what the user wants, and when that changes."""
+
+    async def reply(
+        self, history: Sequence[Message], view: UserView, profile: Profile
+    ) -> UserReply:
+        """Show the agent's last words and ask for an answer."""
+        show(spoken("agent", history[-1].content))
+        replies = sum(message.role == "user" for message in history)
+        if view.change is not None and replies == view.change.at_reply:
+            show(Text(f"You change your mind. Say, in your words: {view.change.text}", "bold red"))
+            show(*briefing(view.change.view))
+        line = await asyncio.to_thread(ask, "you:   ")
+        if line.split()[0] == "/leave":
+            return UserReply(line.partition(" ")[2] or "goodbye", "leave", leaves=True)
+        return UserReply(line, "confirm" if affirms(line) else "inform")
+
+
+class AskAgent:
+    """Shows a person who is the agent what came back, and asks for the next line."""
+
+    def __call__(self, history: Sequence[Message], tools: Sequence[ToolSpec]) -> str:
+        """The person's line; /tools is answered here."""
+        last = history[-1]
+        show(spoken("tool" if last.role == "tool" else "user", last.content))
+        while (line := ask("you:   ")) == "/tools":
+            show(*map(described, tools))
+        return line
+
+
+def described(tool: ToolSpec) -> Text:
+    """A tool in a line or two."""
+    fields = tool.parameters.get("properties", {})
+    needed = set(tool.parameters.get("required", ()))
+    arguments = " ".join(name if name in needed else f"[{name}]" for name in fields)
+    note = " (writes)" if tool.writes else ""
+    return Text.assemble((f"{tool.name} {arguments}", "bold"), f"{note}: {tool.description}")
