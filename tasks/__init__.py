@@ -1,0 +1,1 @@
+"""What flows are made of: running a stage, publishing artifacts, summing up, local servers."""
