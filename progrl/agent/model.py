@@ -17,11 +17,16 @@ from transformers import (
     Qwen3Config,
     Qwen3ForCausalLM,
 )
+from transformers.utils import logging as transformers_logging
 
 from progrl.dialogue.codec import Codec
 from progrl.dialogue.compact import CODEC_FILE, CompactCodec
 from progrl.errors import CheckpointError, DataError
 from progrl.files import file_digest, new_folder, read_json, write_json
+
+# Its bars for reading and writing a file would be drawn over progrl's own.
+_quiet: Any = transformers_logging
+_quiet.disable_progress_bar()
 
 MANIFEST = "manifest.json"
 _INDEX = "model.safetensors.index.json"
@@ -144,7 +149,7 @@ def load_model(folder: Path, dtype: str = "float32") -> PreTrainedModel:
         model, info = auto.from_pretrained(
             folder, local_files_only=True, dtype=dtype, output_loading_info=True
         )
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+    except Exception as error:  # transformers lets errors of many libraries through
         raise CheckpointError(f"{folder}: the model cannot be loaded ({error}).") from None
     wrong = {kind: sorted(map(str, names)) for kind, names in info.items() if names}
     if wrong:

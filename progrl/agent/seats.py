@@ -199,13 +199,14 @@ class _ModelSeat:
         self._agent, self._policy, self._seed = agent, policy, seed
         self._conversation: Conversation = agent.engine.open()
         self._turn = 0
+        self._cut = False
 
     async def act(self, observation: Message) -> Decision:
         agent = self._agent
         if self._turn == 0:
             context = agent.codec.open(self._policy, self.tools, observation.content)
         else:
-            context = agent.codec.observe(observation)
+            context = agent.codec.observe(observation, cut=self._cut)
         self._conversation.extend(context)
         params = SamplingParams(
             agent.temperature,
@@ -215,6 +216,7 @@ class _ModelSeat:
         )
         self._turn += 1
         sample = await self._conversation.sample(params)
+        self._cut = sample.cause != "stop"
         text = agent.codec.text(sample.ids)
         action, error = None, ""
         if sample.cause == "window":

@@ -20,11 +20,11 @@ class Codec(Protocol):
         """The prompt before the agent's first message, ready for it to write."""
         ...
 
-    def observe(self, message: Message) -> list[int]:
+    def observe(self, message: Message, cut: bool = False) -> list[int]:
         """A user's or a tool's message after the agent's, ready for the agent to write again.
 
         Whatever the model's template puts between the agent's stop token and the next message is
-        part of the result.
+        part of the result; with `cut`, the agent's message had no stop token and gets one here.
         """
         ...
 

@@ -152,10 +152,11 @@ class CompactCodec:
                 ids += self._call_ids(tool.name)
         return [*ids, self._user, *self.encode(query), self._agent]
 
-    def observe(self, message: Message) -> list[int]:
+    def observe(self, message: Message, cut: bool = False) -> list[int]:
         """A user's or a tool's message, ready for the agent to write again."""
+        end = [self._end] if cut else []
         role = self._user if message.role == "user" else self._tool
-        return [role, *self.encode(message.content), self._agent]
+        return [*end, role, *self.encode(message.content), self._agent]
 
     def act(self, action: Action) -> list[int]:
         """The ids of an action, end marker included."""
