@@ -1,0 +1,183 @@
+"""The report: one HTML file that needs nothing but itself."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from progrl.dialogue.trajectories import Trajectory
+from progrl.reporting.figures import (
+    Figure,
+    Rows,
+    grpo_figures,
+    horizon_branches,
+    level_figure,
+    sft_figures,
+)
+from progrl.reporting.tables import DIFFERENCE_NAMES, agent_name, interval, number, verdict
+from progrl.reporting.viewer import Entry, ending, entries
+
+
+@dataclass(frozen=True, slots=True)
+class StageTime:
+    """Wall seconds of a stage, and of the components that it measures."""
+
+    stage: str
+    seconds: float
+    components: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """All that a report is made of; what is empty is said to be missing.
+
+    Attributes:
+        evaluate: of metrics/evaluate.json.
+        generate: of metrics/generate.json.
+        sft, grpo: rows of metrics/*.jsonl.
+        examples: kept trajectories by benchmark and agent.
+        config: the resolved configuration.
+        configuration: its hash.
+        versions: of Python, progrl and packages.
+        hashes: SHA-256 of the files that the report was made from.
+        times: of the stages, on the machine that ran them.
+    """
+
+    evaluate: Mapping[str, Any]
+    generate: Mapping[str, float]
+    sft: Rows
+    grpo: Rows
+    examples: Mapping[str, Mapping[str, Sequence[Trajectory]]]
+    config: Mapping[str, Any]
+    configuration: str
+    versions: Mapping[str, str]
+    hashes: Mapping[str, str]
+    times: Sequence[StageTime] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One agent's dialogue of an example."""
+
+    agent: str
+    success: bool
+    entries: Sequence[Entry]
+    ending: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The same task and user, before and after."""
+
+    family: str
+    level: int
+    task: str
+    change: str
+    sides: Sequence[Side]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkPart:
+    """What the report says of a benchmark."""
+
+    name: str
+    held_out: bool
+    agents: Mapping[str, Mapping[str, Any]]
+    differences: Sequence[tuple[str, Mapping[str, Any], str]]
+    levels: Figure
+    level_rows: Mapping[str, Mapping[str, Any]]
+    family_rows: Mapping[str, Mapping[str, Any]]
+    examples: Sequence[Example]
+
+
+def render(material: Material) -> str:
+    """The page, the same bytes for the same material."""
+    environment = Environment(
+        loader=PackageLoader("progrl.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": number,
+        "interval": interval,
+        "agent": agent_name,
+        "duration": duration,
+        "words": lambda text: str(text).replace("_", " "),
+    }
+    return environment.get_template("report.html").render(
+        evaluate=material.evaluate,
+        benchmarks=[_benchmark(name, material) for name in material.evaluate["benchmarks"]],
+        curves=grpo_figures(material.grpo),
+        branches=horizon_branches(material.grpo),
+        warm_start=sft_figures(material.sft),
+        generate=material.generate,
+        times=material.times,
+        seconds=sum(time.seconds for time in material.times),
+        config=material.config,
+        config_text=yaml.safe_dump(dict(material.config), sort_keys=False, allow_unicode=True),
+        configuration=material.configuration,
+        versions=material.versions,
+        hashes=material.hashes,
+    )
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people read them: `0.4 s`, `42 s`, `3 min 05 s`, `1 h 02 min`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02} s"
+    return f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def _benchmark(name: str, material: Material) -> BenchmarkPart:
+    summary = material.evaluate["benchmarks"][name]
+    differences = [
+        (label, summary[key], verdict(summary[key]))
+        for key, label in DIFFERENCE_NAMES.items()
+        if key in summary
+    ]
+    return BenchmarkPart(
+        name=name,
+        held_out=name in material.config["domains"]["held_out"],
+        agents=summary["agents"],
+        differences=differences,
+        levels=level_figure(name, summary["levels"]),
+        level_rows=summary["levels"],
+        family_rows=summary["families"],
+        examples=_examples(material.examples.get(name, {})),
+    )
+
+
+def _examples(
+    kept: Mapping[str, Sequence[Trajectory]], before: str = "sft", after: str = "grpo"
+) -> list[Example]:
+    later = {t.task_id: t for t in kept.get(after, ())}
+    return [
+        Example(
+            family=first.family,
+            level=first.level,
+            task=first.task_id,
+            change=_change(first.success, later[first.task_id].success),
+            sides=[_side(before, first), _side(after, later[first.task_id])],
+        )
+        for first in kept.get(before, ())
+        if first.task_id in later
+    ]
+
+
+def _change(before: bool, after: bool) -> str:
+    if before == after:
+        return "solved by both" if after else "solved by neither"
+    return "gained" if after else "lost"
+
+
+def _side(agent: str, trajectory: Trajectory) -> Side:
+    return Side(agent, trajectory.success, entries(trajectory), ending(trajectory))
