@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from rich.console import Console
+from rich.highlighter import NullHighlighter
 from rich.logging import RichHandler
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
@@ -60,7 +61,9 @@ _handlers: list[logging.Handler] = []
 def start_logging(verbose: bool = False, quiet: bool = False) -> None:
     """Send logs to standard error: progrl's from INFO, others' from WARNING."""
     if side().is_terminal:
-        handler: logging.Handler = RichHandler(console=side(), show_path=False, markup=False)
+        handler: logging.Handler = RichHandler(
+            console=side(), show_path=False, markup=False, highlighter=NullHighlighter()
+        )
         handler.setFormatter(logging.Formatter("%(message)s"))
     else:
         handler = logging.StreamHandler(sys.stderr)
