@@ -1,11 +1,13 @@
 """From the evaluations of several seeds to one: means over seeds, with Student's t intervals."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from progrl.errors import DataError
 from progrl.evaluation.statistics import t_interval
+from progrl.files import read_json, write_json
 
 LABEL = "mean over seeds; t interval over seeds"
 _SAME = ("confidence", "horizon", "trials")
@@ -88,3 +90,20 @@ def _figure(figures: Sequence[Mapping[str, Any]], confidence: float) -> dict[str
         },
         "seeds": len(means),
     }
+
+
+def merge_files(files: Sequence[Path], output: Path) -> dict[str, Any]:
+    """Merge several metrics/evaluate.json into `output` (metrics/seeds.json).
+
+    Raises:
+        DataError: a file is missing or is no evaluation of one seed, or they do not go together.
+    """
+    evaluations = []
+    for file in files:
+        value = read_json(file)
+        if not isinstance(value, dict) or not {"seed", "benchmarks", *_SAME} <= value.keys():
+            raise DataError(f"{file}: not the evaluation of one seed (metrics/evaluate.json).")
+        evaluations.append(value)
+    merged = merge_seeds(evaluations)
+    write_json(output, merged)
+    return merged

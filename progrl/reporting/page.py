@@ -129,7 +129,7 @@ def duration(seconds: float) -> str:
     """Seconds as people read them: `0.4 s`, `42 s`, `3 min 05 s`, `1 h 02 min`."""
     if seconds < 10:
         return f"{seconds:.1f} s"
-    if seconds < 60:
+    if seconds < 59.5:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:

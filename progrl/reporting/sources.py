@@ -11,17 +11,15 @@ from progrl.files import file_digest, read_json, read_jsonl
 from progrl.reporting.page import Material, StageTime
 from progrl.tracking import provenance
 
+GENERATE, SFT, GRPO = "metrics/generate.json", "metrics/sft.jsonl", "metrics/grpo.jsonl"
+EVALUATE, KEPT = "metrics/evaluate.json", "evaluation"
+INPUTS = (GENERATE, SFT, GRPO, EVALUATE, KEPT)
+"""What a report is made from, relative to the run's folder."""
 SHOWN = ("sft", "grpo")
 """Agents whose dialogues are shown side by side."""
 
 
-def gather(
-    root: Path,
-    project: Path,
-    config: Config,
-    inputs: Sequence[str],
-    times: Sequence[StageTime] = (),
-) -> Material:
+def gather(root: Path, project: Path, config: Config, times: Sequence[StageTime] = ()) -> Material:
     """Read the results in `root`.
 
     The report says nothing of git, times of day or `tracking`: it is a function of its inputs, but
@@ -29,37 +27,55 @@ def gather(
 
     Args:
         project: the project's folder.
-        inputs: files and folders that the report is made from, whose hashes it shows.
 
     Raises:
         DataError: a file is missing, damaged or of another form.
     """
-    evaluate = _evaluation(root / "metrics" / "evaluate.json")
+    evaluate = _evaluation(root / EVALUATE)
     origin = provenance(project, config)
     tree = resolved(config)
     tree.pop("tracking")
     return Material(
         evaluate=evaluate,
-        generate=read_json(root / "metrics" / "generate.json"),
-        sft=_rows(root / "metrics" / "sft.jsonl"),
-        grpo=_rows(root / "metrics" / "grpo.jsonl"),
-        examples=_examples(root / "evaluation", list(evaluate["benchmarks"])),
+        generate=read_json(root / GENERATE),
+        sft=_rows(root / SFT),
+        grpo=_rows(root / GRPO),
+        examples=_examples(root / KEPT, list(evaluate["benchmarks"])),
         config=tree,
         configuration=origin["configuration"],
         versions=origin["versions"],
-        hashes={name: file_digest(root / name) for name in inputs},
+        hashes={name: file_digest(root / name) for name in INPUTS},
         times=times,
     )
 
 
-def stage_time(stage: str, work: Path) -> StageTime | None:
-    """The wall time that a stage left in its work folder; None where it left none."""
-    done, timings = work / "done.json", work / "timings.json"
-    if not done.exists():
-        return None
+def stage_times(root: Path, stages: Sequence[str]) -> list[StageTime]:
+    """The wall times of the runs that made the outputs which now stand in `root`.
+
+    A run left its times in `runs/<stage>/`, where it ran on this machine; a stage whose outputs
+    come from elsewhere (a cache, another machine) has none.
+    """
+    times = []
+    for stage in stages:
+        for done in sorted((root / "runs" / stage).glob("*/done.json"), reverse=True):
+            record = read_json(done)
+            if _stands(root, record["outputs"]):
+                times.append(_time(stage, record["seconds"], done.with_name("timings.json")))
+                break
+    return times
+
+
+def _stands(root: Path, outputs: Mapping[str, str]) -> bool:
+    return all(
+        (root / name).exists() and file_digest(root / name) == digest
+        for name, digest in outputs.items()
+    )
+
+
+def _time(stage: str, seconds: float, timings: Path) -> StageTime:
     components = dict(read_json(timings)) if timings.exists() else {}
     # Attempts before an interruption count too: their sum is the timings' total.
-    seconds = max(float(read_json(done)["seconds"]), float(components.pop("total", 0.0)))
+    seconds = max(seconds, components.pop("total", 0.0))
     ranked = sorted(components.items(), key=lambda item: -item[1])
     return StageTime(stage, seconds, dict(ranked))
 

@@ -2,38 +2,22 @@
 
 from progrl.config import Config
 from progrl.files import write_text
-from progrl.reporting.page import StageTime, render
-from progrl.reporting.sources import gather, stage_time
-from progrl.stages.base import NAMES, Context, Metrics, Stage, find_stage, input_hash
-from progrl.stages.evaluate import KEPT
-from progrl.stages.evaluate import METRICS as EVALUATE
-from progrl.stages.grpo import METRICS as GRPO
-from progrl.stages.sft import METRICS as SFT
+from progrl.reporting.page import render
+from progrl.reporting.sources import INPUTS, gather, stage_times
+from progrl.stages.base import NAMES, Context, Metrics, Stage
 
-GENERATE = "metrics/generate.json"
 PAGE = "reports/index.html"
-INPUTS = (GENERATE, SFT, GRPO, EVALUATE, KEPT)
+BEFORE = NAMES[: NAMES.index("report")]
 
 
 def run(context: Context) -> Metrics:
     """Write reports/index.html."""
-    material = gather(context.root, context.project, context.config, INPUTS, _times(context))
+    times = stage_times(context.root, BEFORE)
+    material = gather(context.root, context.project, context.config, times)
     page = context.root / PAGE
     write_text(page, render(material))
     context.recorder.artifact(page)
     return {"report/bytes": float(page.stat().st_size)}
-
-
-def _times(context: Context) -> list[StageTime]:
-    """Of the stages that made these very results, where they ran on this machine."""
-    times = []
-    for name in NAMES[: NAMES.index("report")]:
-        stage = find_stage(name)
-        if all((context.root / path).exists() for path in stage.inputs):
-            work = input_hash(stage, context.config, context.root)
-            time = stage_time(name, context.root / "runs" / name / work)
-            times += [time] if time else []
-    return times
 
 
 STAGE = Stage(

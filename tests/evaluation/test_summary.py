@@ -5,9 +5,10 @@ import pytest
 
 from progrl.config import load_config
 from progrl.errors import DataError
-from progrl.evaluation.seeds import merge_seeds
+from progrl.evaluation.seeds import merge_files, merge_seeds
 from progrl.evaluation.statistics import t_interval, wilson
 from progrl.evaluation.summary import Summariser, evaluation
+from progrl.files import read_json, write_json
 
 from .records import make_result
 
@@ -119,3 +120,14 @@ def test_evaluations_that_differ_are_not_merged():
     del second["benchmarks"]["retail"]["agents"]["do_nothing"]
     with pytest.raises(DataError, match="other benchmarks or agents"):
         merge_seeds([first, second])
+
+
+def test_files_are_merged_into_one(tmp_path):
+    files = []
+    for seed in (1, 2, 3):
+        files.append(tmp_path / str(seed) / "metrics" / "evaluate.json")
+        write_json(files[-1], one_seed(seed, 0.5, 0.6 + seed / 20))
+    merged = merge_files(files, tmp_path / "seeds.json")
+    assert read_json(tmp_path / "seeds.json") == merged
+    with pytest.raises(DataError, match=r"seeds\.json: not the evaluation of one seed"):
+        merge_files([files[0], tmp_path / "seeds.json"], tmp_path / "again.json")
