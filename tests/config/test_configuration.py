@@ -1,5 +1,6 @@
 """The configuration tree: complete, documented, and every key of it effective."""
 
+import re
 import typing
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,3 +191,14 @@ def test_the_tree_survives_being_written_and_read(params: Path, tmp_path: Path) 
     again = tmp_path / "params.yaml"
     again.write_text(yaml.safe_dump(resolved(config)))
     assert load_config(again) == config
+
+
+def test_every_key_is_read_by_something() -> None:
+    """A key that no code outside of the configuration reads would silently do nothing."""
+    top = Path(__file__).parents[2]
+    files = [f for d in ("progrl", "flows", "tasks") for f in sorted((top / d).rglob("*.py"))]
+    outside = [f for f in files if (top / "progrl" / "config") not in f.parents]
+    text = "\n".join(file.read_text() for file in outside)
+    names = {n for section in sections() for n in section.model_fields} - {"kind"}
+    unread = [name for name in sorted(names) if not re.search(rf"[.(]{name}\b", text)]
+    assert unread == []
