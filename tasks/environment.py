@@ -31,6 +31,7 @@ def variables(project: Path = PROJECT) -> dict[str, str]:
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
         "PREFECT_LOGGING_EXTRA_LOGGERS": "progrl",
         "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",
+        "PREFECT_RESULTS_DEFAULT_SERIALIZER": "json",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
         "DVC_SITE_CACHE_DIR": str(state / "dvc"),
         "PROGRL_PROJECT": str(project),
@@ -42,6 +43,8 @@ def apply(project: Path = PROJECT) -> None:
     """Set the variables in this process, for it and its children."""
     for name, value in variables(project).items():
         os.environ.setdefault(name, value)
+    # Prefect does not make the folder of its database.
+    Path(os.environ["PREFECT_HOME"]).mkdir(parents=True, exist_ok=True)
     url = standing(project)
     if url is not None:
         os.environ.setdefault("PREFECT_API_URL", url)

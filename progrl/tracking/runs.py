@@ -32,7 +32,8 @@ PIPELINE = "PROGRL_PIPELINE_RUN"
 """Variable that a flow hands to its stages: the id of the pipeline's run."""
 
 _KEY = "progrl.pipeline_key"
-_KILLED = (130, 137, 143)
+_KILLED = (130, 143)
+"""Exit codes after SIGINT and SIGTERM."""
 
 
 @dataclass(frozen=True)
@@ -139,12 +140,12 @@ def _pipeline(
 @contextlib.contextmanager
 def _ending(recorder: MlflowRecorder) -> Iterator[None]:
     """End the run as what happened in the block."""
-    status = "FAILED"
+    status = "KILLED"
     try:
         yield
         status = "FINISHED"
-    except KeyboardInterrupt:
-        status = "KILLED"
+    except Exception:
+        status = "FAILED"
         raise
     except SystemExit as exit_:
         status = "KILLED" if exit_.code in _KILLED else "FAILED"

@@ -25,7 +25,7 @@ ENVIRONMENT = {
 """Nothing is sent to anybody, and a server that is away is noticed in seconds; a value that is
 set already is respected."""
 
-PAGE = "http://127.0.0.1:5000"
+PAGE = "http://127.0.0.1:5005"
 """Where `make serve` shows the local store, unless PROGRL_MLFLOW_PORT says otherwise."""
 
 
