@@ -30,6 +30,7 @@ from progrl.errors import TrackingError
 LEAST_FREE = 5 * 2**30
 """Bytes of free disk below which a run may fail; the default run writes well under 1 GiB."""
 OPTIONAL = {"chromium": "looks at pages in tests", "java": "runs some benchmarks"}
+ADOPTERS = {"systemd", "launchd", "init", "tini", "dumb-init", "docker-init"}
 DVC_SETTINGS = {"analytics": "false", "check_update": "false", "autostage": "true"}
 
 
@@ -216,12 +217,18 @@ def _is_orphan(process: psutil.Process, project: Path) -> bool:
             )
             return (
                 ours
-                and process.ppid() <= 1
                 and process.pid != os.getpid()
+                and _adopted(process)
                 and Path(process.cwd()).is_relative_to(project.resolve())
             )
     except (psutil.Error, OSError):
         return False
+
+
+def _adopted(process: psutil.Process) -> bool:
+    """The parent is whatever the system gives to processes that have lost theirs."""
+    parent = process.parent()
+    return parent is None or parent.pid == 1 or parent.name() in ADOPTERS
 
 
 def dvc_locks(project: Path) -> Iterator[Finding]:
