@@ -41,7 +41,11 @@ def _figure(
 
 
 def grpo_figures(rows: Rows) -> list[Figure]:
-    """The learning curves of GRPO."""
+    """The learning curves of GRPO: what came out of it, then how it was optimised."""
+    return [*_outcomes(rows), *_optimisation(rows)]
+
+
+def _outcomes(rows: Rows) -> list[Figure]:
     return [
         _figure(
             "Success",
@@ -76,6 +80,18 @@ def grpo_figures(rows: Rows) -> list[Figure]:
             ],
         ),
         _figure(
+            "Complexity",
+            "Mean complexity level of the step's tasks.",
+            "level",
+            [_series(rows, "level_mean", "mean level", "c-1")],
+            (1.0, 5.0),
+        ),
+    ]
+
+
+def _optimisation(rows: Rows) -> list[Figure]:
+    return [
+        _figure(
             "Entropy",
             "Mean entropy of the policy over sampled tokens.",
             "nats a token",
@@ -99,13 +115,6 @@ def grpo_figures(rows: Rows) -> list[Figure]:
             "Share of sampled tokens whose ratio was clipped.",
             "share",
             [_series(rows, "clip_share", "clip share", "c-1")],
-        ),
-        _figure(
-            "Complexity",
-            "Mean complexity level of the step's tasks.",
-            "level",
-            [_series(rows, "level_mean", "mean level", "c-1")],
-            (1.0, 5.0),
         ),
     ]
 

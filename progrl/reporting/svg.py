@@ -122,14 +122,18 @@ def _marks(series: Series, x: Scale, y: Scale, x_label: str) -> list[Markup]:
     if series.mark != "dots":
         path = _path(series, x, y)
         parts.append(element("path", d=path, class_=f"line {series.colour}"))
-    radius, kind = (3.5, "dot") if series.mark == "dots" else (5, "touch")
     for at, value in series.defined:
         tip = element("title", f"{x_label} {show(at)}, {series.name}: {show(value)}")
-        parts.append(
-            element(
-                "circle", tip, cx=x(at), cy=y(value), r=radius, class_=f"{kind} {series.colour}"
-            )
-        )
+        where = {"cx": x(at), "cy": y(value)}
+        if series.mark == "dots":
+            parts.append(element("circle", tip, **where, r=3.5, class_=f"dot {series.colour}"))
+        else:  # unseen, but to be pointed at
+            parts.append(
+                element(
+                    "circle", tip, **where, r=5, fill="none", pointer_events="all",
+                    class_=f"touch {series.colour}",
+                )
+            )  # fmt: skip
     return parts
 
 
