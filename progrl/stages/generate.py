@@ -14,7 +14,8 @@ from progrl.rollout import check_faults
 from progrl.seeds import Seed
 from progrl.stages.base import Context, Metrics, Stage
 from progrl.stages.parts import DIALOGUES, TASKS, USERS, domains_of, encoder_of, make_world
-from progrl.users.scripted import ReplyMemory, ScriptedUser, build_reply_memory
+from progrl.users.replies import ReplyMemory, build_reply_memory
+from progrl.users.scripted import ScriptedUser
 
 IN_FLIGHT = 256
 

@@ -17,7 +17,8 @@ from progrl.rollout import World
 from progrl.stages.base import Context
 from progrl.users.contracts import UserSimulator
 from progrl.users.profiles import draw
-from progrl.users.scripted import ReplyMemory, ScriptedUser
+from progrl.users.replies import ReplyMemory
+from progrl.users.scripted import ScriptedUser
 
 TASKS, DIALOGUES, USERS = "data/tasks", "data/dialogues", "data/users"
 

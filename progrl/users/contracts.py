@@ -37,5 +37,5 @@ class UserSimulator(Protocol):
     async def reply(
         self, history: Sequence[Message], view: UserView, profile: Profile
     ) -> UserReply:
-        """Answer the agent's last words. `history` holds words alone (`dialogue.messages.words`)."""
+        """Answer the last words of `history`, which holds words alone (`messages.words`)."""
         ...
