@@ -91,6 +91,8 @@ def save_model(folder: Path, model: PreTrainedModel, codec: Codec) -> None:
         model.save_pretrained(fresh)
         codec.save(fresh)
         files = sorted(path.name for path in fresh.iterdir() if path.is_file())
+        for name in files:
+            (fresh / name).chmod(0o644)  # safetensors writes for the owner alone
         write_json(fresh / MANIFEST, {name: file_digest(fresh / name) for name in files})
 
 
