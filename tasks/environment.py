@@ -5,15 +5,19 @@
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from progrl.cli.stages import LOCAL
+from progrl.tracking.store import PORT
 
 PROJECT = Path(__file__).resolve().parent.parent
 STATE = ".state"
 ADDRESS = "127.0.0.1"
 PREFECT_PORT, MLFLOW_PORT = "PROGRL_PREFECT_PORT", "PROGRL_MLFLOW_PORT"
-PORTS = {PREFECT_PORT: 4200, MLFLOW_PORT: 5005}
+PORTS = {PREFECT_PORT: 4200, MLFLOW_PORT: int(PORT)}
 """Of the local servers, by the variable that changes it."""
 
 
@@ -52,12 +56,31 @@ def apply(project: Path = PROJECT) -> None:
 
 def standing(project: Path = PROJECT) -> str | None:
     """The address of the Prefect server that `make serve` has started, if it lives."""
-    import psutil
+    server = running(project, "prefect")
+    return f"http://{ADDRESS}:{server.port}/api" if server else None
 
-    note = project / STATE / "servers" / "prefect.json"
+
+@dataclass(frozen=True)
+class Running:
+    """A server's process that lives, and the port that it was given."""
+
+    process: psutil.Process
+    port: int | None
+
+
+def note_of(project: Path, name: str) -> Path:
+    """The file that says which process a server is."""
+    return project / STATE / "servers" / f"{name}.json"
+
+
+def running(project: Path, name: str) -> Running | None:
+    """The server of that name, if it lives."""
     try:
-        told = json.loads(note.read_text())
-        alive = abs(psutil.Process(told["pid"]).create_time() - told["created"]) < 2
+        told = json.loads(note_of(project, name).read_text())
+        process = psutil.Process(told["pid"])
+        same = abs(process.create_time() - told["created"]) < 2
+        if same and process.status() != psutil.STATUS_ZOMBIE:
+            return Running(process, told["port"])
     except (OSError, ValueError, KeyError, psutil.Error):
-        return None
-    return f"http://{ADDRESS}:{told['port']}/api" if alive else None
+        pass
+    return None

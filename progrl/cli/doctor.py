@@ -14,6 +14,7 @@ from progrl.cli.checks import Finding
 from progrl.cli.command import Result, Shared, command
 from progrl.config import Config
 from progrl.errors import ConfigurationError
+from progrl.tracking.store import PORT
 
 STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
@@ -72,7 +73,7 @@ def _configured(config: Config, shared: Shared) -> Iterator[Finding]:
 def addresses() -> dict[str, str]:
     """Where `make serve` has its servers, by name; their health pages."""
     prefect = os.environ.get("PROGRL_PREFECT_PORT", "4200")
-    mlflow = os.environ.get("PROGRL_MLFLOW_PORT", "5000")
+    mlflow = os.environ.get("PROGRL_MLFLOW_PORT", PORT)
     return {
         "Prefect server": f"http://127.0.0.1:{prefect}/api/health",
         "MLflow server": f"http://127.0.0.1:{mlflow}/health",

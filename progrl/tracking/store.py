@@ -25,8 +25,9 @@ ENVIRONMENT = {
 """Nothing is sent to anybody, and a server that is away is noticed in seconds; a value that is
 set already is respected."""
 
-PAGE = "http://127.0.0.1:5005"
-"""Where `make serve` shows the local store, unless PROGRL_MLFLOW_PORT says otherwise."""
+PORT = "5005"
+"""Where `make serve` shows the local store, unless PROGRL_MLFLOW_PORT says otherwise; macOS itself
+holds MLflow's usual 5000."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,6 @@ def reaching(uri: str) -> Iterator[None]:
 def page(project: Path, experiment: str, run: str = "") -> str:
     """The address of an experiment's or a run's page, once a server shows the store."""
     uri = without_login(tracking_uri(project))
-    port = os.environ.get("PROGRL_MLFLOW_PORT")
-    local = f"http://127.0.0.1:{port}" if port else PAGE
+    local = f"http://127.0.0.1:{os.environ.get('PROGRL_MLFLOW_PORT') or PORT}"
     base = uri.rstrip("/") if uri.startswith(("http://", "https://")) else local
     return f"{base}/#/experiments/{experiment}" + (f"/runs/{run}" if run else "")
