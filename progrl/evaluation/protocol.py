@@ -32,7 +32,8 @@ def check_held_out(training: Sequence[Task], benchmarks: Mapping[str, Sequence[T
                 f"Benchmark {name} has a task twice, which would count as two independent "
                 "results. Run `progrl generate` again."
             )
-    check_disjoint(training=training, **benchmarks)
+    tests = {f"{name} test": tasks for name, tasks in benchmarks.items()}
+    check_disjoint(training=training, **tests)
 
 
 @dataclass(frozen=True)
