@@ -126,8 +126,8 @@ def build_reply_memory(
     kept = [everything[i] for i in chosen]
     lucky = sorted(root.child("random").random().sample(range(len(everything)), len(chosen)))
     figures = {"wordings": float(len(kept)), "pool": float(len(everything))}
-    figures |= {k: float(v) for k, v in diversity(vectors[chosen]).items()}
-    figures |= {f"random_{k}": float(v) for k, v in diversity(vectors[lucky]).items()}
+    figures |= {k: float(v) for k, v in diversity(vectors[chosen])._asdict().items()}
+    figures |= {f"random_{k}": float(v) for k, v in diversity(vectors[lucky])._asdict().items()}
     return ReplyMemory(kept, _retrieve(kept, vectors[chosen], labels, encoder), figures)
 
 
