@@ -192,7 +192,8 @@ def scripted_user(
     """The scripted user with the wordings of stage `generate`; without them they are made anew."""
     from progrl.stages.base import Context
     from progrl.stages.parts import USERS, encoder_of
-    from progrl.users.scripted import ReplyMemory, ScriptedUser, build_reply_memory
+    from progrl.users.replies import ReplyMemory, build_reply_memory
+    from progrl.users.scripted import ScriptedUser
 
     folder = root / USERS / name
     if folder.exists():

@@ -30,15 +30,15 @@ from progrl.cli.episodes import (
 from progrl.cli.output import printer
 from progrl.cli.stages import stay_local
 from progrl.cli.view import rendered, spoken, verdict
-from progrl.dialogue.acts import affirms
 from progrl.dialogue.messages import Message, ToolSpec
-from progrl.dialogue.users import UserReply, UserView
-from progrl.users.contracts import Profile, UserSimulator
+from progrl.dialogue.users import UserView
+from progrl.users.contracts import UserSimulator
+from progrl.users.human import HumanUser
 
 if TYPE_CHECKING:
     from progrl.agent.seats import Agent
 
-TO_USER = "You are the user. Type what you say; /leave words leaves, /quit ends the game."
+TO_USER = "You are the user. Type what you say; /quit ends the game."
 TO_AGENT = (
     "You are the agent. Type what you say to the user; /call tool key=value calls a tool, "
     "/tools lists them, /close words ends the conversation, /quit ends the game."
@@ -94,9 +94,9 @@ def play(
         user = scripted_user(shared, config, environment, root, node)
         show(Text(TO_AGENT, "italic"), Text(domain.policy, "dim"))
     else:
-        seat, user = agent_of(config, agent, 0.0), HumanUser()
-        show(Text(TO_USER, "italic"), *briefing(domain.user_view(chosen)))
-        show(spoken("user", chosen.query))
+        view = domain.user_view(chosen)
+        seat, user = agent_of(config, agent, 0.0), HumanUser(AskUser(view))
+        show(Text(TO_USER, "italic"), *briefing(view), spoken("user", chosen.query))
     signal.signal(signal.SIGINT, _interrupt)
     try:
         trajectory = asyncio.run(play_episode(spec, domain, seat, user, Clock()))
@@ -147,22 +147,22 @@ def _details(mentions: Sequence[str], kind: str) -> str:
     return f" ({', '.join(mentions)})" if mentions and kind == "act" else ""
 
 
-class HumanUser:
-    """A person at the terminal, who is told what the user wants, and when that changes."""
+class AskUser:
+    """Shows a person who is the user what the agent said, and asks for the answer."""
 
-    async def reply(
-        self, history: Sequence[Message], view: UserView, profile: Profile
-    ) -> UserReply:
-        """Show the agent's last words and ask for an answer."""
-        show(spoken("agent", history[-1].content))
-        replies = sum(message.role == "user" for message in history)
-        if view.change is not None and replies == view.change.at_reply:
-            show(Text(f"You change your mind. Say, in your words: {view.change.text}", "bold red"))
-            show(*briefing(view.change.view))
-        line = await asyncio.to_thread(ask, "you:   ")
-        if line.split()[0] == "/leave":
-            return UserReply(line.partition(" ")[2] or "goodbye", "leave", leaves=True)
-        return UserReply(line, "confirm" if affirms(line) else "inform")
+    def __init__(self, view: UserView) -> None:
+        self._change = view.change
+        self._replies = 0
+
+    async def __call__(self, said: str) -> str:
+        """The person's line; tells of the change of the goal where it is due."""
+        show(spoken("agent", said))
+        self._replies += 1
+        change = self._change
+        if change is not None and self._replies == change.at_reply:
+            show(Text(f"You change your mind. Say, in your words: {change.text}", "bold red"))
+            show(*briefing(change.view))
+        return await asyncio.to_thread(ask, "you:   ")
 
 
 class AskAgent:
