@@ -1,0 +1,147 @@
+"""The stage on a small run: real tasks, users and models; the models have learned nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from progrl.agent.model import make_model, save_model
+from progrl.config import load_config
+from progrl.dialogue.compact import CompactCodec, train_tokenizer
+from progrl.dialogue.tasks import read_tasks, write_tasks
+from progrl.dialogue.trajectories import read_trajectories
+from progrl.environments.registry import domain
+from progrl.errors import DataError
+from progrl.evaluation.metrics import Result
+from progrl.files import read_json
+from progrl.seeds import Seed
+from progrl.stages import Context
+from progrl.stages.evaluate import MODELS, STAGE
+from progrl.stages.generate import STAGE as GENERATE
+
+SMALL = (
+    "generate.train_tasks=20",
+    "generate.validation_tasks=4",
+    "generate.test_tasks=5",
+    "generate.dialogues=10",
+    "generate.responses=60",
+    "generate.pool=120",
+    "grpo.probe_tasks=4",
+    "sft.dialogues=10",
+    "embedding.kind=hashed",
+    "engine.slots=4",
+    "engine.max_tokens=6",
+    "agent.window=256",
+    "evaluation.trials=2",
+    "evaluation.horizon=3",
+    "evaluation.bootstrap=100",
+    "evaluation.examples=3",
+    "threads=1",
+)
+
+
+@pytest.fixture(scope="module")
+def config(request):
+    return load_config(request.config.rootpath / "params.yaml", overrides=SMALL)
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory, config):
+    root = tmp_path_factory.mktemp("run")
+    GENERATE.run(Context(config, root, root, root / "generate"))
+    texts = [
+        m.content
+        for dialogue in read_trajectories(root / "data/dialogues/train.jsonl")
+        for m in dialogue.history()
+    ]
+    codec = CompactCodec(train_tokenizer(texts, domain("retail").tools, 500))
+    for name, folder in MODELS.items():
+        seed = Seed.root(1).child("model", name).value
+        model = make_model(
+            vocabulary=codec.size, hidden=16, layers=1, heads=1, head_dim=16, ffn=32,
+            window=256, seed=seed,
+        )  # fmt: skip
+        save_model(root / folder, model, codec)
+    return root
+
+
+@pytest.fixture(scope="module")
+def context(run_folder, config):
+    return Context(config, run_folder, run_folder, run_folder / "work")
+
+
+@pytest.fixture(scope="module")
+def figures(context):
+    return STAGE.run(context)
+
+
+def written(root: Path) -> dict[str, bytes]:
+    files = [root / "metrics/evaluate.json", *sorted((root / "evaluation").iterdir())]
+    return {file.name: file.read_bytes() for file in files}
+
+
+def test_the_figures_that_sum_it_up(figures):
+    assert figures["evaluate/retail/do_nothing/turns"] == 1.0
+    assert figures["evaluate/airline/do_nothing/success"] == 0.0
+    assert {"mean", "low", "high"} == {
+        key.rsplit("/", 1)[1] for key in figures if key.startswith("evaluate/retail/grpo_minus_sft")
+    }
+
+
+def test_what_is_written(figures, run_folder):
+    tree = read_json(run_folder / "metrics/evaluate.json")
+    assert list(tree["benchmarks"]) == ["retail", "airline"]
+    retail = tree["benchmarks"]["retail"]["agents"]
+    assert list(retail) == ["do_nothing", "expert", "untrained", "sft", "grpo"]
+    assert retail["expert"]["success"]["episodes"] == 10
+    assert set(retail["expert"]["pass_k"]) == {"1", "2"}
+    rows = read_json(run_folder / "evaluation/results.json")
+    tests = read_tasks(run_folder / "data/tasks/airline_test.jsonl")
+    results = [Result.from_json(row) for row in rows["airline"]["grpo"]]
+    assert [(r.task, r.trial) for r in results] == [(t.id, j) for t in tests for j in (0, 1)]
+    kept = {
+        agent: read_trajectories(run_folder / f"evaluation/retail_{agent}.jsonl")
+        for agent in retail
+    }
+    shown = [t.task_id for t in kept["sft"]]
+    assert len(shown) == 3
+    assert all([t.task_id for t in trajectories] == shown for trajectories in kept.values())
+
+
+def test_interrupted_anywhere_it_ends_with_the_same_bytes(figures, context, tmp_path):
+    before = written(context.root)
+    total = 5 * 2 * 5 * 2
+
+    class Interrupted(Exception):
+        pass
+
+    for stop in (3, 37, 77):
+
+        def progress(done: int, of: int, text: str = "", stop: int = stop) -> None:
+            assert of == total
+            if done == stop:
+                raise Interrupted
+
+        again = Context(
+            context.config, context.root, context.root, tmp_path / "w", progress=progress
+        )
+        with pytest.raises(BaseException) as caught:
+            STAGE.run(again)
+        assert caught.group_contains(Interrupted)
+    finished = sorted((tmp_path / "w/played").glob("*.jsonl"))
+    times = [file.stat().st_mtime_ns for file in finished]
+    assert len(finished) == 7
+    assert STAGE.run(Context(context.config, context.root, context.root, tmp_path / "w")) == figures
+    assert written(context.root) == before
+    assert [file.stat().st_mtime_ns for file in finished] == times
+
+
+def test_tasks_of_training_stop_it(figures, context, tmp_path):
+    train = context.root / "data/tasks/retail_train.jsonl"
+    content = train.read_bytes()
+    leak = read_tasks(context.root / "data/tasks/airline_test.jsonl")[2]
+    try:
+        write_tasks(train, [*read_tasks(train), leak])
+        with pytest.raises(DataError, match=f"share task {leak.id}"):
+            STAGE.run(Context(context.config, context.root, context.root, tmp_path))
+    finally:
+        train.write_bytes(content)
