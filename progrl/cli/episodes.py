@@ -176,13 +176,11 @@ def agent_of(config: Config, name: str, temperature: float) -> "Agent":
         raise ConfigurationError(
             f"--agent {name}: neither one of {', '.join(scripts)} nor the folder of a model."
         )
-    from progrl.agent.engines.local import LocalEngine
     from progrl.agent.model import load_agent_folder
+    from progrl.stages.parts import engine_of
 
     model, codec = load_agent_folder(Path(name))
-    # A folder may hold a model of another profile, with a window of its own.
-    window = min(config.agent.window, model.config.max_position_embeddings)
-    engine = LocalEngine(model, slots=config.engine.slots, window=window, dtype=config.engine.dtype)
+    engine = engine_of(config, model)
     return ModelAgent(engine, codec, temperature, config.engine.max_tokens, name)
 
 

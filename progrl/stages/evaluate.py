@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from progrl.agent.engines.local import LocalEngine
 from progrl.agent.model import load_agent_folder
 from progrl.agent.seats import Agent, DoNothingAgent, ExpertAgent, ModelAgent
 from progrl.dialogue.tasks import Task
@@ -17,7 +16,7 @@ from progrl.rollout import Clock
 from progrl.seeds import Seed
 from progrl.stages.base import Context, Metrics, Stage
 from progrl.stages.grpo import MODEL as GRPO
-from progrl.stages.parts import TASKS, USERS, Timings, set_threads, tasks_of, world_of
+from progrl.stages.parts import TASKS, USERS, Timings, engine_of, set_threads, tasks_of, world_of
 from progrl.stages.sft import MODEL as SFT
 from progrl.stages.sft import UNTRAINED
 
@@ -93,10 +92,8 @@ def _agent(context: Context, name: str) -> Agent:
         case "expert":
             return ExpertAgent()
     model, codec = load_agent_folder(context.root / MODELS[name])
-    engine = context.config.engine
-    window = context.config.agent.window
-    local = LocalEngine(model, slots=engine.slots, window=window, dtype=engine.dtype)
-    return ModelAgent(local, codec, 0.0, engine.max_tokens, name)
+    engine = engine_of(context.config, model)
+    return ModelAgent(engine, codec, 0.0, context.config.engine.max_tokens, name)
 
 
 def _write(context: Context, played: Played, results: Results) -> None:

@@ -1,13 +1,21 @@
 """Stage `grpo`: the warm start learns from its own episodes with simulated users."""
 
-from progrl.agent.engines.local import LocalEngine
 from progrl.agent.model import load_agent_folder, save_model
 from progrl.agent.seats import ModelAgent
 from progrl.dialogue.tasks import check_disjoint
 from progrl.files import file_digest, write_json, write_jsonl
 from progrl.seeds import Seed
 from progrl.stages.base import Context, Metrics, Stage
-from progrl.stages.parts import TASKS, USERS, Timings, encoder_of, set_threads, tasks_of, world_of
+from progrl.stages.parts import (
+    TASKS,
+    USERS,
+    Timings,
+    encoder_of,
+    engine_of,
+    set_threads,
+    tasks_of,
+    world_of,
+)
 from progrl.stages.sft import MODEL as START
 from progrl.training.grpo import GrpoTrainer, Row
 
@@ -24,7 +32,7 @@ def run(context: Context) -> Metrics:
     validation = tasks_of(context, "validation")
     tests = tasks_of(context, "test", (*config.domains.train, *config.domains.held_out))
     check_disjoint(train=tasks, validation=validation, test=tests)
-    engine = LocalEngine(model, config.engine.slots, config.agent.window, config.engine.dtype)
+    engine = engine_of(config, model)
     agents = {
         kind: ModelAgent(engine, codec, temperature, config.engine.max_tokens, kind)
         for kind, temperature in (("grpo", config.grpo.temperature), ("greedy", 0.0))

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from progrl.config import Config
 from progrl.config.agent import FolderEncoder
@@ -19,6 +19,11 @@ from progrl.users.contracts import UserSimulator
 from progrl.users.profiles import draw
 from progrl.users.replies import ReplyMemory
 from progrl.users.scripted import ScriptedUser
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from progrl.agent.engines.local import LocalEngine
 
 TASKS, DIALOGUES, USERS = "data/tasks", "data/dialogues", "data/users"
 
@@ -65,6 +70,17 @@ def make_world(
 ) -> World:
     """A world whose profiles are drawn from `family`."""
     return World(domains, users, lambda seed: draw(family, seed), in_flight)
+
+
+def engine_of(config: Config, model: "PreTrainedModel") -> "LocalEngine":
+    """The configured engine for a model, which may come from another profile.
+
+    Its window is the smaller of the configuration's and the model's own.
+    """
+    from progrl.agent.engines.local import LocalEngine
+
+    window = min(config.agent.window, model.config.max_position_embeddings)
+    return LocalEngine(model, slots=config.engine.slots, window=window, dtype=config.engine.dtype)
 
 
 def set_threads(config: Config) -> None:
