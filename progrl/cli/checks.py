@@ -31,6 +31,8 @@ LEAST_FREE = 5 * 2**30
 """Bytes of free disk below which a run may fail; the default run writes well under 1 GiB."""
 OPTIONAL = {"chromium": "looks at pages in tests", "java": "runs some benchmarks"}
 ADOPTERS = {"systemd", "launchd", "init", "tini", "dumb-init", "docker-init"}
+SERVERS = {"prefect": "/api/health", "worker": None, "mlflow": "/health"}
+"""What `make serve` starts, and the page that says that it is well."""
 DVC_SETTINGS = {"analytics": "false", "check_update": "false", "autostage": "true"}
 
 
@@ -154,21 +156,48 @@ def disk(project: Path) -> Iterator[Finding]:
         yield Finding("disk", "problem", found, "Free space; `dvc gc -w` drops old results.")
 
 
-def servers(addresses: dict[str, str]) -> Iterator[Finding]:
-    """Servers on this machine: `addresses` has by name what answers 200 when all is well."""
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    for name, address in addresses.items():
+def servers(project: Path) -> Iterator[Finding]:
+    """What `make serve` has started, by the notes that it leaves."""
+    for name, page in SERVERS.items():
+        note = project / ".state" / "servers" / f"{name}.json"
         try:
-            with direct.open(address, timeout=3) as answer:
-                state, found = answer.status, f"answers at {address}"
-            good = state == 200
-        except urllib.error.HTTPError as error:
-            good, found = False, f"{address} answers {error.code}"
-        except OSError:
-            yield Finding(name, "note", f"not running ({address})", "`make serve` starts it.")
+            told = json.loads(note.read_text())
+            alive = _alive(told["pid"], told["created"])
+            port = told["port"]
+        except (OSError, ValueError, KeyError):
+            yield Finding(name, "note", "not running", "`make serve` starts it.")
             continue
-        mend = "" if good else "Something else may hold the port: `make stop`, then `make serve`."
-        yield Finding(name, "ok" if good else "problem", found, mend)
+        if not alive:
+            found = f"process {told['pid']} has ended without being stopped"
+            mend = "`make serve` starts it again; `progrl doctor --mend` forgets it."
+            yield Finding(name, "problem", found, mend, note.unlink)
+        elif page is None:
+            yield Finding(name, "ok", f"process {told['pid']}")
+        else:
+            yield _answers(name, f"http://127.0.0.1:{port}{page}")
+
+
+def _alive(pid: int, created: float) -> bool:
+    try:
+        process = psutil.Process(pid)
+        return abs(process.create_time() - created) < 2 and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _answers(name: str, address: str) -> Finding:
+    """Whether a health page says 200; never asked through a proxy."""
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(address, timeout=5) as answer:
+            said = str(answer.status)
+    except urllib.error.HTTPError as error:
+        said = str(error.code)
+    except OSError as error:
+        said = f"nothing ({error})"
+    if said == "200":
+        return Finding(name, "ok", address)
+    return Finding(name, "problem", f"{address} answers {said}", "`make stop`, then `make serve`.")
 
 
 def zombies(config: Config, project: Path) -> Iterator[Finding]:

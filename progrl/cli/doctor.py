@@ -1,6 +1,5 @@
 """`progrl doctor`: what is installed and running, what is wrong, and how to mend it."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated
@@ -14,7 +13,6 @@ from progrl.cli.checks import Finding
 from progrl.cli.command import Result, Shared, command
 from progrl.config import Config
 from progrl.errors import ConfigurationError
-from progrl.tracking.store import PORT
 
 STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
@@ -51,7 +49,7 @@ def examine(shared: Shared) -> Iterator[Finding]:
     yield from checks.python_and_packages()
     yield from checks.programs()
     yield from checks.disk(project)
-    yield from checks.servers(addresses())
+    yield from checks.servers(project)
     yield from checks.orphans(project)
     yield from checks.dvc_locks(project)
     yield from checks.dvc_settings(project)
@@ -68,16 +66,6 @@ def _configured(config: Config, shared: Shared) -> Iterator[Finding]:
     yield from checks.models(config, shared.project)
     if config.tracking.kind != "none":
         yield from checks.zombies(config, shared.project)
-
-
-def addresses() -> dict[str, str]:
-    """Where `make serve` has its servers, by name; their health pages."""
-    prefect = os.environ.get("PROGRL_PREFECT_PORT", "4200")
-    mlflow = os.environ.get("PROGRL_MLFLOW_PORT", PORT)
-    return {
-        "Prefect server": f"http://127.0.0.1:{prefect}/api/health",
-        "MLflow server": f"http://127.0.0.1:{mlflow}/health",
-    }
 
 
 def _mended(finding: Finding) -> Finding:

@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ from rich.highlighter import NullHighlighter
 from rich.logging import RichHandler
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
+from rich.table import Table
 
 from progrl.stages.base import Progress
 
@@ -38,6 +39,18 @@ def printer() -> Console:
 def side() -> Console:
     """Standard error: logs and progress bars, which share it without tearing each other."""
     return Console(stderr=True, highlight=False, emoji=False)
+
+
+def grid(rows: Sequence[Mapping[str, str]], by: str) -> Table:
+    """Rows with the same keys as a table, a rule before each new value of the key `by`."""
+    table = Table(*(rows[0] if rows else ()), box=None, header_style="bold", pad_edge=False)
+    before = None
+    for row in rows:
+        if before not in (None, row[by]):
+            table.add_section()
+        before = row[by]
+        table.add_row(*row.values())
+    return table
 
 
 def emit(value: Any) -> None:

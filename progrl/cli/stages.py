@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Group
 from rich.table import Table
 
 from progrl.cli.command import Result, Shared, command
-from progrl.cli.output import progress
+from progrl.cli.output import grid, progress
 from progrl.config import Config
 from progrl.errors import ConfigurationError
+from progrl.files import read_json
 from progrl.stages import NAMES, find_stage, is_done, run_stage
 
 LOCAL = {
@@ -83,16 +85,17 @@ def run(shared: Shared, output: Output = None) -> Result:
     config = shared.config()
     stay_local(config)
     results: dict[str, Any] = {}
-    table = Table("stage", "outcome", "figures")
     for name in NAMES:
         if is_done(find_stage(name), config, root):
             results[name] = {"skipped": True}
-            table.add_row(name, "unchanged")
         else:
             metrics = _run(shared, config, name, root)
             results[name] = {"skipped": False, "metrics": metrics}
-            table.add_row(name, "done", _line(metrics))
-    return Result({"root": str(root), "stages": results}, table)
+    skipped = [name for name, result in results.items() if result["skipped"]]
+    lines = [f"Unchanged: {', '.join(skipped)}."] if skipped else []
+    lines.append(f"Report: {root / 'reports' / 'index.html'}")
+    shown = Group(_results(root), "", *lines)
+    return Result({"root": str(root), "stages": results}, shown)
 
 
 def stay_local(config: Config) -> None:
@@ -109,7 +112,15 @@ def _stage(shared: Shared, name: str, root: Path) -> Result:
     config = shared.config()
     stay_local(config)
     metrics = _run(shared, config, name, root)
-    return Result({"stage": name, "root": str(root), "metrics": metrics}, _line(metrics))
+    shown = _results(root) if name == "evaluate" else _line(metrics)
+    return Result({"stage": name, "root": str(root), "metrics": metrics}, shown)
+
+
+def _results(root: Path) -> Table:
+    """The table of metrics/evaluate.json."""
+    from progrl.reporting import results_table
+
+    return grid(results_table(read_json(root / "metrics" / "evaluate.json")), "benchmark")
 
 
 def _run(shared: Shared, config: Config, name: str, root: Path) -> Mapping[str, float]:

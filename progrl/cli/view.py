@@ -1,5 +1,6 @@
 """`progrl view`: trajectories as a person reads them."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,7 @@ from progrl.dialogue.messages import Action, Say
 from progrl.dialogue.trajectories import Trajectory, Turn, read_trajectories, record
 from progrl.errors import DataError
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 Words = Callable[[Sequence[int]], str]
 
 
@@ -68,7 +70,8 @@ def rendered(
 
 
 def spoken(role: str, text: str, note: str = "") -> Text:
-    """One entry of a conversation, its speaker before it."""
+    """One entry of a conversation, its speaker before it; no text commands the terminal."""
+    text = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
     style = {"user": "green", "agent": "cyan", "tool": "magenta"}.get(role, "")
     line = Text.assemble((f"{role + ':':<7}", f"bold {style}"), text)
     if note:

@@ -75,27 +75,48 @@ def test_the_encoder_that_is_named_must_be_there(project: Path) -> None:
     assert _states(checks.models(hashed, project)) == ["ok"]
 
 
+def _note(project: Path, name: str, pid: int, created: float, port: int | None) -> Path:
+    path = project / ".state" / "servers" / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"pid": pid, "created": created, "port": port}))
+    return path
+
+
 @pytest.mark.parametrize(("status", "state"), [(200, "ok"), (503, "problem")])
-def test_a_server_is_asked(status: int, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_are_asked(
+    status: int, state: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(status)
+            self.send_response(status if self.path == "/health" else 404)
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
             pass
 
+    assert _states(checks.servers(project)) == ["note", "note", "note"]
     monkeypatch.setenv("http_proxy", "http://192.0.2.1:1")
+    started = psutil.Process().create_time()
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    _note(project, "mlflow", os.getpid(), started, server.server_port)
+    _note(project, "worker", os.getpid(), started, None)
     try:
-        address = f"http://127.0.0.1:{server.server_port}/health"
-        assert _states(checks.servers({"one": address})) == [state]
+        assert _states(checks.servers(project)) == ["note", "ok", state]
     finally:
         server.shutdown()
         server.server_close()
-    (finding,) = checks.servers({"one": address})
-    assert (finding.state, finding.mend) == ("note", "`make serve` starts it.")
+    assert _states(checks.servers(project)) == ["note", "ok", "problem"]
+
+
+def test_a_server_that_died_is_found_and_forgotten(project: Path) -> None:
+    note = _note(project, "prefect", os.getpid(), psutil.Process().create_time() - 100, 4200)
+    finding = next(checks.servers(project))
+    assert finding.state == "problem"
+    assert finding.safe is not None
+    finding.safe()
+    assert not note.exists()
+    assert _states(checks.servers(project))[0] == "note"
 
 
 def test_a_stage_whose_parent_has_gone_is_found(project: Path) -> None:
