@@ -62,13 +62,19 @@ def show(value: float) -> str:
     return "0" if abs(value) < 1e-12 else f"{value:.3g}"
 
 
-def ticks(low: float, high: float, about: int = 4) -> list[float]:
-    """Round numbers from at most `low` to at least `high`, roughly `about` steps apart."""
+def ticks(low: float, high: float, about: int = 4, whole: bool = False) -> list[float]:
+    """Round numbers from at most `low` to at least `high`, roughly `about` steps apart.
+
+    Args:
+        whole: whole numbers alone.
+    """
     if not high > low:
-        low, high = low - 0.5, high + 0.5
+        high = low + (abs(low) or 1.0)
     raw = (high - low) / about
     power = 10.0 ** math.floor(math.log10(raw))
-    step = next(s * power for s in (1, 2, 2.5, 5, 10) if s * power >= raw * 0.999)
+    steps = [s * p for p in (power, 10 * power) for s in (1, 2, 2.5, 5)] + [1.0]
+    fit = [s for s in steps if s >= raw * 0.999 and not (whole and s % 1)]
+    step = min(fit, default=1.0)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [round(i * step, 10) for i in range(first, last + 1)]
 
@@ -101,7 +107,7 @@ def line_chart(
     x_low, x_high = min(xs), max(xs)
     if x_low == x_high:
         x_low, x_high = x_low - 1, x_high + 1
-    x_ticks = [t for t in ticks(x_low, x_high, 5) if x_low <= t <= x_high]
+    x_ticks = [t for t in ticks(x_low, x_high, 5, whole=True) if x_low <= t <= x_high]
     x = _linear(x_low, x_high, LEFT, WIDTH - RIGHT)
     y = _linear(y_ticks[0], y_ticks[-1], HEIGHT - BOTTOM, TOP)
     parts = [*_grid(x_ticks, y_ticks, x, y), *_labels(x_label, y_label, HEIGHT)]

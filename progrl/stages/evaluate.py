@@ -78,7 +78,8 @@ def _play(
                 def told(done: int, text: str = f"{name} on {benchmark}", at: int = before) -> None:
                     context.progress(at + done, total, text)
 
-                played[benchmark][name] = protocol.play(tasks, agent, name, clock, told)
+                with clock.measure(f"play of {name}"):
+                    played[benchmark][name] = protocol.play(tasks, agent, name, clock, told)
                 write_trajectories(kept, played[benchmark][name])
                 timings.save(clock.seconds)
             before += trials * len(tasks)

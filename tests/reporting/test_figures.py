@@ -25,7 +25,14 @@ def test_ticks_hold_their_range(low, width):
 def test_ticks_are_round():
     assert ticks(0, 1) == [0, 0.25, 0.5, 0.75, 1]
     assert ticks(0, 20) == [0, 5, 10, 15, 20]
-    assert len(ticks(3, 3)) >= 2
+    assert ticks(0, 0) == [0, 0.25, 0.5, 0.75, 1]
+    assert ticks(-2, -2)[0] == -2 and ticks(-2, -2)[-1] == 0
+
+
+def test_steps_are_whole():
+    assert ticks(0, 12, 5, whole=True) == [0, 5, 10, 15]
+    assert ticks(1, 3, 5, whole=True) == [1, 2, 3]
+    assert ticks(0, 120, 5, whole=True) == [0, 25, 50, 75, 100, 125]
 
 
 def test_a_line_breaks_where_there_is_no_value():
