@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from progrl.dialogue.chat import FINISH, ChatCodec
+from progrl.dialogue.chat import FINISH, ChatCodec, signature
 from progrl.dialogue.messages import Action, Message, Say, ToolCall, ToolSpec
 from progrl.errors import CheckpointError, ConfigurationError, MalformedAction
 from tests.dialogue.chat_models import BARE, TEMPLATES, chat_tokenizer
@@ -87,6 +87,20 @@ def test_tools_and_policy_are_in_the_opening(codec: ChatCodec) -> None:
         assert part in opening
     with pytest.raises(ConfigurationError, match="finish"):
         codec.open("", (FINISH,), "hello")
+
+
+def test_a_tool_in_one_line_says_all_that_its_schema_says() -> None:
+    properties = {
+        "order": {"type": "string", "description": "order id"},
+        "why": {"type": "string", "enum": ["late", "lost"]},
+        "items": {"type": "array", "items": {"type": "integer"}},
+        "free": {},
+    }
+    schema = {"type": "object", "properties": properties, "required": ["order"]}
+    assert signature(ToolSpec("drop", "Drop it.", schema)) == (
+        'drop(order: string (order id), why?: "late"|"lost", '
+        'items?: {"type": "array", "items": {"type": "integer"}}, free?: any): Drop it.'
+    )
 
 
 @pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
