@@ -14,7 +14,7 @@ from progrl.cli.command import Result, Shared, command
 from progrl.cli.output import progress
 from progrl.cli.stages import stay_local
 from progrl.config import Config
-from progrl.dialogue.tasks import Split, Task
+from progrl.dialogue.tasks import Split, Task, read_tasks
 from progrl.errors import ConfigurationError
 from progrl.seeds import Seed
 
@@ -139,18 +139,23 @@ def tasks_of(domain: "Domain", split: Split, node: Seed) -> Iterator[Task]:
     return domain.tasks(split, place.value)
 
 
-def find_task(domain: "Domain", node: Seed, task_id: str, most: int = 5000) -> Task:
-    """A task by its id.
+def find_task(domain: "Domain", node: Seed, task_id: str, root: Path, most: int = 1000) -> Task:
+    """A task by its id, of those that stage `generate` wrote, or would write first.
 
     Raises:
-        ConfigurationError: it is not among the first `most` of a split.
+        ConfigurationError: it is not among them.
     """
-    for split in SPLITS:
-        for task in islice(tasks_of(domain, split, node), most):
+    from progrl.stages.parts import tasks_file
+
+    for split in reversed(SPLITS):
+        file = tasks_file(root, domain.name, split)
+        known = read_tasks(file) if file.exists() else islice(tasks_of(domain, split, node), most)
+        for task in known:
             if task.id == task_id:
                 return task
     raise ConfigurationError(
-        f"No task {task_id} among the first {most} of each split of {domain.name} with this seed."
+        f"No task {task_id}: neither in {root / 'data' / 'tasks'} nor among the first {most} of "
+        f"each split of {domain.name} with this seed."
     )
 
 

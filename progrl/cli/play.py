@@ -77,7 +77,7 @@ def play(
     stay_local(config)
     node = root_seed(config, seed)
     domain = domain_of(config, environment)
-    chosen = find_task(domain, node, task) if task else next(tasks_of(domain, split, node))
+    chosen = find_task(domain, node, task, root) if task else next(tasks_of(domain, split, node))
     place = node.child("play").child("task", chosen.id)
     spec = EpisodeSpec(
         chosen,

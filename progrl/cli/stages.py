@@ -59,7 +59,7 @@ def register(app: typer.Typer) -> None:
 
 def _register_one(app: typer.Typer, name: str, purpose: str) -> None:
     def body(shared: Shared, output: Output = None) -> Result:
-        return _stage(shared, name, _own_folder(shared, output))
+        return _stage(shared, name, own_folder(shared, output))
 
     body.__doc__ = purpose
     command(app, name, f"{name} --output outputs/first", panel=PANEL)(body)
@@ -81,7 +81,7 @@ def run(shared: Shared, output: Output = None) -> Result:
 
     After an interruption the same command goes on where it stopped.
     """
-    root = _own_folder(shared, output)
+    root = own_folder(shared, output)
     config = shared.config()
     stay_local(config)
     results: dict[str, Any] = {}
@@ -130,7 +130,7 @@ def _run(shared: Shared, config: Config, name: str, root: Path) -> Mapping[str, 
         return run_stage(find_stage(name), config, root, shared.project, told, open_run)
 
 
-def _own_folder(shared: Shared, output: Path | None) -> Path:
+def own_folder(shared: Shared, output: Path | None) -> Path:
     """Where a person's command writes: never among the results that DVC keeps.
 
     Raises:
