@@ -350,3 +350,13 @@ def test_bfloat16_stays_close() -> None:
         expected = reference_logprobs(model, context, sample.ids, 1.0)
         assert sample.logprobs == pytest.approx(expected, abs=0.5)
         context += sample.ids
+
+
+def test_a_standing_engine_repeats_a_fresh_ones_samples_to_the_last_bit() -> None:
+    """What a resumed run relies on: its engine is new, the uninterrupted run's has grown."""
+    standing, fresh = LocalEngine(qwen3(), slots=40), LocalEngine(qwen3(), slots=40)
+    asyncio.run(talks(standing, range(100, 180), temperature=1.0))
+    standing.set_weights_from(qwen3())
+    numbers = range(60)
+    again = asyncio.run(talks(standing, numbers, temperature=1.0))
+    assert again == asyncio.run(talks(fresh, numbers, temperature=1.0))
