@@ -6,7 +6,6 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.states import Failed
-from rich.console import Console
 
 from progrl.errors import ProgrlError
 from progrl.stages import NAMES
@@ -15,7 +14,7 @@ from tasks.artifacts import publish
 from tasks.command import main
 from tasks.job import Job, make_job
 from tasks.stage import CACHED, StageFailed, recorded, run_stage
-from tasks.summary import places, show, summarise
+from tasks.summary import places, show, summarise, wide
 
 
 @flow(name="pipeline", flow_run_name="pipeline {profile}", persist_result=False)
@@ -55,4 +54,4 @@ def _pipeline(job: Job) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(pipeline, lambda summary: show(summary, Console()))
+    main(pipeline, lambda summary: show(summary, wide()))

@@ -28,9 +28,13 @@ def main(command: list[str]) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_default_signals)
-    threading.Thread(target=_end_with_input, daemon=True).start()
+    # Of two reasons to end the group only one sends signals: a second SIGTERM would interrupt what
+    # the first has started.
+    once = threading.Lock()
+    threading.Thread(target=_end_with_input, args=(once,), daemon=True).start()
     code = child.wait()
-    end_group(os.getpgid(0))
+    with once:
+        end_group(os.getpgid(0))
     return code if code >= 0 else 128 - code
 
 
@@ -39,10 +43,11 @@ def _default_signals() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _end_with_input() -> None:
+def _end_with_input(once: threading.Lock) -> None:
     while os.read(0, 1024):
         pass
-    end_group(os.getpgid(0))
+    with once:
+        end_group(os.getpgid(0))
 
 
 def end_group(group: int, grace: float = GRACE) -> None:

@@ -17,6 +17,7 @@ from progrl.files import read_json
 from progrl.stages import find_stage, input_hash, is_done
 from progrl.tracking import run_of
 from progrl.tracking.runs import PIPELINE
+from progrl.tracking.store import AWAY
 from tasks.job import Job, make_job
 from tasks.process import Ended, run
 
@@ -28,12 +29,12 @@ DELAYS = (5, 20, 60)
 
 _RETRY = re.compile(
     # DVC's lock on the repository or on a path; a tracking store that is away or locked.
-    r"is busy, it is being blocked by|Unable to acquire lock|The MLflow store .* failed"
+    rf"is busy, it is being blocked by|Unable to acquire lock|The MLflow store \S+ {AWAY}"
 )
 _UNCHANGED = re.compile(r"Stage '.*' (didn't change, skipping|is cached)")
 _EXIT = re.compile(r"exited with (\d+)")
 _NOISE = re.compile(
-    r"\d{4}[-/]\d\d[-/]\d\d .*\b(DEBUG|INFO|WARNING)\b|\w+: \d+/\d+|Running stage|> |"
+    r"\d{4}[-/]\d\d[-/]\d\d \d\d:\d\d:\d\d|\w+: \d+/\d+|Running stage|> |"
     r"ERROR: failed to reproduce|Stage '|\s*$"
 )
 
@@ -82,13 +83,18 @@ def outcome(ended: Ended) -> Outcome:
 
 
 def message(lines: Sequence[str]) -> str:
-    """The last words of a process: what follows its last log or progress line."""
+    """The last words of a process: what follows its last log or progress line.
+
+    Of a traceback, the last line alone: the rest is in the log.
+    """
     said: list[str] = []
     for line in reversed(lines):
         if not _NOISE.match(line):
             said.insert(0, line)
         elif said:
             break
+    if any(line.startswith("Traceback (most") for line in lines) and said:
+        return f"a fault of the program's own, whose traceback is in the log: {said[-1]}"
     return "\n".join(said) or "it ended without a word"
 
 

@@ -1,5 +1,6 @@
 """What a pipeline came to: the table, and where everything is."""
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,7 +35,9 @@ def summarise(job: Job, run: str | None, experiment: str) -> dict[str, Any]:
 def show(summary: Mapping[str, Any], console: Console) -> None:
     """Print the table and the places."""
     rows = summary["rows"]
-    table = Table(*(rows[0] if rows else ()), box=None, header_style="bold", pad_edge=False)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in rows[0] if rows else ():
+        table.add_column(name, no_wrap=True)
     before = None
     for row in rows:
         if before not in (None, row["benchmark"]):
@@ -45,6 +48,11 @@ def show(summary: Mapping[str, Any], console: Console) -> None:
     console.print()
     for name, text in places(summary).items():
         console.print(f"{name + ':':<9}{text}", soft_wrap=True, highlight=False, markup=False)
+
+
+def wide() -> Console:
+    """Standard output; wide enough where it is no terminal."""
+    return Console(width=None if sys.stdout.isatty() else 120)
 
 
 def places(summary: Mapping[str, Any]) -> dict[str, str]:

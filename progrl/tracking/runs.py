@@ -6,6 +6,8 @@ a flow, `dvc repro` or the command line.
 
 import contextlib
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -151,7 +153,21 @@ def _ending(recorder: MlflowRecorder) -> Iterator[None]:
         status = "KILLED" if exit_.code in _KILLED else "FAILED"
         raise
     finally:
-        recorder.close(status)
+        with _undisturbed():
+            recorder.close(status)
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ignore further SIGTERMs, which would leave a run half closed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _child(

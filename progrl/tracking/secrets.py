@@ -2,7 +2,6 @@
 
 import os
 import re
-from urllib.parse import urlsplit, urlunsplit
 
 HIDDEN = "(hidden)"
 
@@ -11,6 +10,7 @@ _PRIVATE = re.compile(
     r"|auth)($|[_.\-])",
     re.IGNORECASE,
 )
+_LOGIN = re.compile(r"(\w://)[^/@\s'\"]+@")
 SHORTEST = 6
 """Shorter values of the environment are too common as words to be looked for."""
 
@@ -21,16 +21,8 @@ def is_private(name: str) -> bool:
 
 
 def redacted(text: str) -> str:
-    """`text` without the values of the environment's private variables."""
+    """`text` without the values of the environment's private variables, and without logins."""
     for name, value in sorted(os.environ.items()):
         if is_private(name) and len(value) >= SHORTEST:
             text = text.replace(value, HIDDEN)
-    return text
-
-
-def without_login(uri: str) -> str:
-    """An address without the user and password that may stand in it."""
-    parts = urlsplit(uri)
-    if "@" not in parts.netloc:
-        return uri
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    return _LOGIN.sub(r"\1", text)

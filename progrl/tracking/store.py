@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock
 
 from progrl.errors import TrackingError
-from progrl.tracking.secrets import redacted, without_login
+from progrl.tracking.secrets import redacted
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -28,6 +29,11 @@ set already is respected."""
 PORT = "5005"
 """Where `make serve` shows the local store, unless PROGRL_MLFLOW_PORT says otherwise; macOS itself
 holds MLflow's usual 5000."""
+
+AWAY = "cannot be reached"
+"""Stands in the message of an error that may be gone later."""
+
+_AWAY = re.compile(r"API request to .* failed with exception|database is locked|error code (429|5)")
 
 
 @dataclass(frozen=True)
@@ -74,8 +80,12 @@ def open_store(project: Path, experiment: str) -> Store:
     lock = state / "mlflow.lock"
     state.mkdir(parents=True, exist_ok=True)
     with reaching(uri), FileLock(lock):
+        import mlflow
         from mlflow import MlflowClient
 
+        # Some calls of a client look at these instead of at the client's own.
+        mlflow.set_tracking_uri(uri)
+        mlflow.set_registry_uri(uri)
         client = MlflowClient(tracking_uri=uri, registry_uri=uri)
         found = client.get_experiment_by_name(experiment)
         if found is None:
@@ -84,7 +94,7 @@ def open_store(project: Path, experiment: str) -> Store:
             identity = client.create_experiment(experiment, artifact_location=folder)
         elif found.lifecycle_stage != "active":
             raise TrackingError(
-                f"The experiment {experiment!r} was deleted in {without_login(uri)}. Restore it "
+                f"The experiment {experiment!r} was deleted in {redacted(uri)}. Restore it "
                 "(`mlflow experiments restore`), or choose another: --set tracking.experiment=NAME."
             )
         else:
@@ -103,16 +113,18 @@ def reaching(uri: str) -> Iterator[None]:
         yield
     except (MlflowException, RequestException, SQLAlchemyError, OSError) as error:
         reason = redacted(" ".join(str(error).split()))[:400]
-        raise TrackingError(
-            f"The MLflow store {without_login(uri)} failed: {reason}. Start its server or mend "
-            "MLFLOW_TRACKING_URI; without that variable the store is a local file; "
-            "with --set tracking.kind=none nothing is recorded."
-        ) from error
+        store = f"The MLflow store {redacted(uri)}"
+        if isinstance(error, RequestException) or _AWAY.search(reason):
+            raise TrackingError(
+                f"{store} {AWAY}: {reason}. Start its server or mend MLFLOW_TRACKING_URI; without "
+                "that variable the store is a local file."
+            ) from error
+        raise TrackingError(f"{store} refused: {reason}. `progrl doctor` may know more.") from error
 
 
 def page(project: Path, experiment: str, run: str = "") -> str:
     """The address of an experiment's or a run's page, once a server shows the store."""
-    uri = without_login(tracking_uri(project))
+    uri = redacted(tracking_uri(project))
     local = f"http://127.0.0.1:{os.environ.get('PROGRL_MLFLOW_PORT') or PORT}"
     base = uri.rstrip("/") if uri.startswith(("http://", "https://")) else local
     return f"{base}/#/experiments/{experiment}" + (f"/runs/{run}" if run else "")
