@@ -15,11 +15,22 @@ _CONFIRM = re.compile(
 )
 _YES = re.compile(
     r"^\W*(yes|yeah|yep|yup|sure|ok|okay|right|correct|please do|do it|go ahead|confirmed|"
-    r"i confirm|sounds good|that is right|that's right|perfect|absolutely|fine|exactly)\b"
+    r"i confirm|sounds good|that is right|that's right|perfect|absolutely|fine|exactly)\b(?! not\b)"
 )
 _ASK = re.compile(
     r"\?|\b(what|which|where|who|how|why|could you|can you|please (give|tell|share|send|provide)|"
     r"may i have|i need|need your|tell me)\b"
+)
+_OFFER = re.compile(
+    r"\b(how (can|may) i help|what (can|may) i do|what do you (want|need)|what would you like|"
+    r"what else|(any|some)thing (else|more)|is that all|all you need)\b"
+)
+_PROMISE = re.compile(
+    r"\b(i will|i'll|i am going to|let me|one moment|a moment|one second|please wait|hold on|"
+    r"bear with me|just a minute)\b"
+)
+_REPORT = re.compile(
+    r"\b(done|finished|complete|completed|all set|taken care of|has been|have been)\b"
 )
 
 
@@ -45,6 +56,24 @@ def affirms(text: str) -> bool:
 def asks(text: str) -> bool:
     """The speaker asks for something."""
     return bool(_ASK.search(normal(text)))
+
+
+@lru_cache(maxsize=65536)
+def offers(text: str) -> bool:
+    """The speaker asks what else there is to do, and for no fact."""
+    return bool(_OFFER.search(normal(text)))
+
+
+@lru_cache(maxsize=65536)
+def promises(text: str) -> bool:
+    """The speaker is about to do something, and has not done it yet."""
+    return bool(_PROMISE.search(normal(text)))
+
+
+@lru_cache(maxsize=65536)
+def reports(text: str) -> bool:
+    """The speaker says that something is done."""
+    return bool(_REPORT.search(normal(text)))
 
 
 @lru_cache(maxsize=65536)

@@ -74,8 +74,9 @@ class UserReply:
 
     Attributes:
         text: the words.
-        act: the dialogue act: inform, clarify, confirm, correct, challenge, change_goal, thank,
-            leave.
+        act: the dialogue act: inform, repeat (what was told before), unknown (it has no answer),
+            ask (says what it still wants), wait, clarify, confirm, correct, challenge,
+            change_goal, thank, leave (without its goal); "none" where no user answers.
         leaves: the user ends the conversation with this reply.
         calls: of the user's own tools, applied by the environment.
     """

@@ -1,37 +1,41 @@
-"""The reply memory: how users of a domain word their acts, found by embedding similarity.
+"""The reply memory: how users of a domain word their moves, found by embedding similarity.
 
 It is drawn from an oversampled pool, farthest point first, so that few wordings cover much. All
 retrieval is worked out when it is built: no encoder runs while episodes are played.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from random import Random
 
 import numpy as np
-from numpy.typing import NDArray
 
-from progrl.embedding import Encoder, diversity, farthest_points
+from progrl.dialogue.acts import contains
+from progrl.embedding import Encoder, Vectors, diversity, farthest_points, nearest
 from progrl.environments.contracts import Domain
-from progrl.errors import DataError
+from progrl.errors import ConfigurationError, DataError
 from progrl.files import new_folder, read_json, read_jsonl, write_json, write_jsonl
 from progrl.seeds import Seed
-from progrl.users.wordings import CORES, PREFIXES, SHARES, SUFFIXES
+from progrl.users.decisions import topic_of
+from progrl.users.wordings import CORES, PREFIXES, SUFFIXES, WEIGHTS, cores
 
-VERSION = 1
-NEAREST = 32
+VERSION = 2
+NEAREST = 64
 SAMPLED_TASKS = 400
 STYLES = ("short", "long")
-Vectors = NDArray[np.float32]
+_TRIES = 20  # compositions a wording still wanted, before a kind of move is taken to be exhausted
+_FORM_ERROR = (KeyError, TypeError, AttributeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A pattern of the memory: what it does, about what, how long, and its words with slots."""
+    """A pattern of the memory: its kind of move, the fact it is about ("" for any), its style
+    ("short" or "long"), and its words with slots.
+    """
 
-    act: str
+    kind: str
     topic: str
     style: str
     text: str
@@ -43,19 +47,25 @@ class ReplyMemory:
 
     Attributes:
         wordings: the patterns.
-        retrieved: for act/topic/style the positions of the nearest wordings, nearest first.
+        retrieved: for kind/topic/style the positions of the nearest wordings, nearest first.
         diversity: mean pairwise and mean nearest cosine distance of the wordings, and of a random
-            sample of the same pool and size (`random_...`), with sizes.
+            sample of the same pool and size (`random_...`), with sizes and the number of
+            different words.
     """
 
     wordings: Sequence[Wording]
     retrieved: Mapping[str, Sequence[int]]
     diversity: Mapping[str, float] = field(default_factory=dict)
 
-    def find(self, act: str, topic: str, style: str, random: Random) -> str:
-        """One of the nearest wordings for a context; a topic never seen is treated as general."""
-        near = self.retrieved.get(_key(act, topic, style)) or self.retrieved[_key(act, "", style)]
-        return self.wordings[near[int(random.random() * len(near))]].text
+    def find(self, kind: str, topic: str, style: str, random: Random) -> str:
+        """One of the nearest wordings for a context, nearer ones more often.
+
+        A topic never seen is treated as general.
+        """
+        near = self.retrieved.get(_key(kind, topic, style))
+        if near is None:
+            near = self.retrieved[_key(kind, "", style)]
+        return self.wordings[near[int(random.random() ** 2 * len(near))]].text
 
     def save(self, folder: Path) -> None:
         """Write the memory as JSON, atomically."""
@@ -85,14 +95,25 @@ class ReplyMemory:
                     f"{folder / 'wordings.jsonl'}, line {number}: not a wording ({error}). "
                     "Run `progrl generate` again."
                 ) from None
-        top = max((i for near in index["retrieved"].values() for i in near), default=-1)
-        if top >= len(wordings):
+        try:
+            memory = cls(wordings, index["retrieved"], index["diversity"])
+            whole = _is_whole(memory)
+        except _FORM_ERROR:
+            whole = False
+        if not whole:
             raise DataError(f"{folder}: wordings are missing. Run `progrl generate` again.")
-        return cls(wordings, index["retrieved"], index["diversity"])
+        return memory
 
 
-def _key(act: str, topic: str, style: str) -> str:
-    return f"{act}/{topic}/{style}"
+def _is_whole(memory: ReplyMemory) -> bool:
+    """Each context has wordings, and each of them is there."""
+    places = range(len(memory.wordings))
+    general = all(memory.retrieved[_key(kind, "", s)] for kind in CORES for s in STYLES)
+    return general and all(near and set(near) <= {*places} for near in memory.retrieved.values())
+
+
+def _key(kind: str, topic: str, style: str) -> str:
+    return f"{kind}/{topic}/{style}"
 
 
 def build_reply_memory(
@@ -101,112 +122,134 @@ def build_reply_memory(
     """Compose a pool of wordings, draw `size` of them farthest first, and work out retrieval.
 
     Args:
-        domain: whose facts give the topics.
+        domain: whose facts give the topics. A wording that holds a value of its own is left out:
+            who hears it would take it for a fact.
         encoder: of wordings and contexts.
         seed: of composition and drawing.
-        size: wordings to keep, shared out among the acts by `SHARES`.
-        pool: wordings to draw from.
+        size: wordings to keep, shared out among the kinds of move by `WEIGHTS`.
+        pool: wordings to draw from, shared out alike.
+
+    Raises:
+        ConfigurationError: `size` is too small for a wording of each kind, or there are not so
+            many wordings.
     """
     root = Seed.root(seed).child("replies", domain.name)
-    labels = topic_labels(domain, seed)
-    composed = {
-        act: _compose(act, labels, round(pool * share), root.child("compose", act).random())
-        for act, share in SHARES.items()
-    }
-    everything = [w for wordings in composed.values() for w in wordings]
-    vectors = _encode(encoder, everything, labels)
+    topics, values = facts_of(domain, seed)
+    wanted, kept = shares(pool), shares(size)
+    if not all(kept.values()):
+        raise ConfigurationError(
+            f"generate.responses: {size} are too few to hold a wording of each of {len(CORES)} "
+            "kinds of reply. Set it higher."
+        )
+    everything: list[Wording] = []
     chosen: list[int] = []
-    start = 0
-    for act, wordings in composed.items():
-        own = vectors[start : start + len(wordings)]
-        count = min(len(wordings), max(1, round(size * SHARES[act])))
-        picked = farthest_points(own, count, root.child("farthest", act).value)
-        chosen += sorted(start + int(i) for i in picked)
-        start += len(wordings)
-    kept = [everything[i] for i in chosen]
+    vectors = np.zeros((0, encoder.dimension), np.float32)
+    for kind in CORES:
+        made = _compose(kind, topics, values, wanted[kind], root.child("compose", kind).random())
+        own = _encode(encoder, made)
+        first = root.child("farthest", kind)
+        # One of them fits any topic, whatever is drawn.
+        general = next(i for i, w in enumerate(made) if not w.topic)
+        picked = farthest_points(own, kept[kind], first.value, start=[general])
+        chosen += sorted(len(everything) + int(i) for i in picked)
+        everything += made
+        vectors = np.concatenate([vectors, own])
+    wordings = [everything[i] for i in chosen]
     lucky = sorted(root.child("random").random().sample(range(len(everything)), len(chosen)))
-    figures = {"wordings": float(len(kept)), "pool": float(len(everything))}
-    figures |= {k: float(v) for k, v in diversity(vectors[chosen])._asdict().items()}
-    figures |= {f"random_{k}": float(v) for k, v in diversity(vectors[lucky])._asdict().items()}
-    return ReplyMemory(kept, _retrieve(kept, vectors[chosen], labels, encoder), figures)
+    figures = {"wordings": float(len(wordings)), "pool": float(len(everything))}
+    figures["words"] = float(len({word for w in wordings for word in w.text.split()}))
+    figures |= diversity(vectors[chosen])._asdict()
+    figures |= {f"random_{k}": v for k, v in diversity(vectors[lucky])._asdict().items()}
+    return ReplyMemory(wordings, _retrieve(wordings, vectors[chosen], topics, encoder), figures)
 
 
-def topic_labels(domain: Domain, seed: int) -> dict[str, list[str]]:
-    """The topics of a domain (its facts' names) and how each is called, from a sample of tasks."""
-    labels: dict[str, set[str]] = {}
+def facts_of(domain: Domain, seed: int) -> tuple[frozenset[str], frozenset[str]]:
+    """The topics of a domain (names of facts), and its values, from a sample of tasks."""
+    topics: set[str] = set()
+    values: set[str] = set()
     for task in islice(domain.tasks("train", seed), SAMPLED_TASKS):
-        view = domain.user_view(task)
-        for fact in view.facts:
-            called = view.labels.get(fact.name, fact.name.replace("_", " "))
-            labels.setdefault(topic_of(fact.name), set()).add(called)
-    return {topic: sorted(called) for topic, called in sorted(labels.items())}
+        first = domain.user_view(task)
+        for view in (first, first.change.view) if first.change else (first,):
+            topics |= {topic_of(fact.name) for fact in view.facts}
+            values |= {fact.value for fact in view.facts}
+            values |= {value for wish in view.wishes for value in wish.mentions}
+    return frozenset(topics), frozenset(values)
 
 
-def topic_of(fact: str) -> str:
-    """`order` for `order` and `order_2`."""
-    head, _, tail = fact.rpartition("_")
-    return head if tail.isdigit() else fact
+def shares(total: int) -> dict[str, int]:
+    """`total` shared out by `WEIGHTS`: rounded down, the rest to the largest remainders."""
+    whole = sum(WEIGHTS.values())
+    parts = {kind: divmod(total * weight, whole) for kind, weight in WEIGHTS.items()}
+    left = total - sum(part for part, _ in parts.values())
+    first = sorted(parts, key=lambda kind: -parts[kind][1])[:left]
+    return {kind: part + (kind in first) for kind, (part, _) in parts.items()}
 
 
 def _compose(
-    act: str, labels: Mapping[str, Sequence[str]], count: int, random: Random
+    kind: str, topics: frozenset[str], values: Iterable[str], count: int, random: Random
 ) -> list[Wording]:
-    """Up to `count` distinct wordings of an act: all short ones, then long ones at random."""
-    cores = []
-    for core in CORES[act]:
-        topics = sorted(labels) if "{label}" in core else [""]
-        cores += [Wording(act, topic, "short", core) for topic in topics]
-    random.shuffle(cores)
-    made = {(w.topic, w.text): w for w in cores[: max(1, count // 2)]}
-    prefixes, suffixes = ("", *PREFIXES.get(act, ())), ("", *SUFFIXES.get(act, ()))
-    for _ in range(20 * count):
+    """`count` different wordings of a kind: short ones up to a half, then long ones."""
+    spoken = tuple(sorted(value.lower() for value in values if any(map(str.isalpha, value))))
+    short = [
+        Wording(kind, topic, "short", text)
+        for topic, text in cores(kind, topics)
+        if not contains(text, spoken)
+    ]
+    random.shuffle(short)
+    short.sort(key=lambda w: w.topic != "")  # a small pool has the general ones at least
+    made = {w.text: w for w in short[: max(1, count // 2)]}
+    around = [
+        ["", *(part for part in table[kind] if not contains(part, spoken))]
+        for table in (PREFIXES, SUFFIXES)
+    ]
+    for _ in range(_TRIES * count):
         if len(made) >= count:
             break
-        core = random.choice(cores)
-        parts = (random.choice(prefixes), core.text, random.choice(suffixes))
+        core = random.choice(short)
+        parts = (random.choice(around[0]), core.text, random.choice(around[1]))
         text = " ".join(part for part in parts if part)
-        if text != core.text:
-            made.setdefault((core.topic, text), Wording(act, core.topic, "long", text))
+        made.setdefault(text, Wording(kind, core.topic, "long", text))
+    if len(made) < count:
+        raise ConfigurationError(
+            f"generate.pool: there are not {count} different wordings of the kind {kind!r}. Set "
+            "it lower."
+        )
     return sorted(made.values(), key=lambda w: (w.topic, w.style, w.text))
 
 
-def _encode(
-    encoder: Encoder, wordings: Sequence[Wording], labels: Mapping[str, Sequence[str]]
-) -> Vectors:
+def _encode(encoder: Encoder, wordings: Sequence[Wording]) -> Vectors:
     """Vectors of wordings, slots filled with what is typical."""
     return encoder.encode(
         [
-            w.text.format(
-                value="this", label=labels[w.topic][0] if w.topic else "it", wish="i want help"
-            )
+            w.text.format(value="this", label=w.topic or "thing", wish="i want help")
             for w in wordings
         ]
     )
 
 
 def _retrieve(
-    wordings: Sequence[Wording],
-    vectors: Vectors,
-    labels: Mapping[str, Sequence[str]],
-    encoder: Encoder,
+    wordings: Sequence[Wording], vectors: Vectors, topics: frozenset[str], encoder: Encoder
 ) -> dict[str, list[int]]:
-    """For each context the nearest wordings of its act and style, about its topic or any."""
-    contexts = [(act, topic, style) for act in CORES for topic in ("", *labels) for style in STYLES]
-    anchors = encoder.encode(
-        [_anchor(act, labels.get(topic), style) for act, topic, style in contexts]
-    )
+    """For each context the nearest wordings of its kind and style, about its topic or any."""
+    contexts = [
+        (kind, topic, style)
+        for kind in CORES
+        for topic in ("", *sorted(topics))
+        for style in STYLES
+        if not topic or kind == "inform"
+    ]
+    anchors = encoder.encode([_anchor(*context) for context in contexts])
     retrieved = {}
-    for (act, topic, style), anchor in zip(contexts, anchors, strict=True):
-        fitting = [i for i, w in enumerate(wordings) if w.act == act and w.topic in ("", topic)]
+    for (kind, topic, style), anchor in zip(contexts, anchors, strict=True):
+        fitting = [i for i, w in enumerate(wordings) if w.kind == kind and w.topic in ("", topic)]
         same = [i for i in fitting if wordings[i].style == style] or fitting
-        order = np.argsort(-(vectors[same] @ anchor), kind="stable")[:NEAREST]
-        retrieved[_key(act, topic, style)] = [same[int(i)] for i in order]
+        places, _ = nearest(anchor, vectors[same], NEAREST)
+        retrieved[_key(kind, topic, style)] = [same[int(i)] for i in places]
     return retrieved
 
 
-def _anchor(act: str, called: Sequence[str] | None, style: str) -> str:
-    """The context in words, as its act's first wording would put it."""
-    label = called[0] if called else "it"
-    core = CORES[act][0].format(value="this", label=label, wish="i want help")
-    about = f"the {label} , {core}" if called else core
-    return f"well , {about} , thank you" if style == "long" else about
+def _anchor(kind: str, topic: str, style: str) -> str:
+    """The context in words, as its kind's first wordings would put it."""
+    _, core = cores(kind, frozenset({topic}) if topic else frozenset())[-1 if topic else 0]
+    text = core.format(value="this", label=topic or "thing", wish="i want help")
+    return f"well , {text} , thank you" if style == "long" else text

@@ -1,192 +1,84 @@
-"""The scripted user: a dialogue act by rule from the history, worded from the reply memory."""
+"""The scripted user: a move by rule from the history, worded from the reply memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from progrl.dialogue.acts import affirms, asks, asks_confirmation, contains, mentions, normal
+from progrl.dialogue.acts import affirms
 from progrl.dialogue.messages import Message
-from progrl.dialogue.users import Fact, UserReply, UserView, Wish
+from progrl.dialogue.users import Fact, UserReply, UserView
 from progrl.seeds import Seed
 from progrl.users.contracts import Profile
-from progrl.users.replies import ReplyMemory, topic_of
-
-STUBBORN = 4
-_HEARD_AS = {"confused": "clarify", "unknown": "inform", "more": "inform"}
-"""Wordings of one's own that count as another act for those who read the conversation."""
+from progrl.users.decisions import Move, Talk, decide, topic_of
+from progrl.users.replies import ReplyMemory
+from progrl.users.wordings import ACTS
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedUser:
-    """Knows the hidden goal and tells what it is asked; a pure function of history and view.
-
-    It leaves by rule alone: when all it wanted is met, when its patience is used up, or when the
-    agent says the same words `STUBBORN` times running.
-    """
+    """Knows the hidden goal and tells what it is asked; a pure function of history and view."""
 
     memory: ReplyMemory
 
     async def reply(
         self, history: Sequence[Message], view: UserView, profile: Profile
     ) -> UserReply:
-        """Answer the agent's last words."""
-        number = sum(message.role == "user" for message in history)
-        change = view.change
-        if change is not None and number == change.at_reply:
-            return UserReply(change.text, "change_goal")
-        if change is not None and number > change.at_reply:
-            view = change.view
+        """Answer the agent's last words; a scheduled change of the goal is announced instead."""
+        talk = Talk.of(history, view)
+        number = len(talk.said)
+        if view.change is not None and number == view.change.at_reply:
+            return UserReply(view.change.text, "change_goal")
         random = Seed(f"user={view.seed}").child("reply", number).random()
-        turn = _Turn(history, view, profile, number, random, self.memory)
-        return turn.answer()
+        move = decide(talk, profile, random)
+        text = self._word(move, talk.view, profile, random)
+        return UserReply(text, ACTS.get(move.kind, move.kind), move.leaves)
+
+    def _word(self, move: Move, view: UserView, profile: Profile, random: Random) -> str:
+        """Retrieve a wording, misspell it where the profile does, and fill its slots."""
+        style = "long" if random.random() < profile.verbosity else "short"
+        topic = topic_of(move.facts[0].name) if len(move.facts) == 1 else ""
+        wording = self.memory.find(move.kind, topic, style, random)
+        typed = misspell(wording, profile.typos, random)
+        if affirms(typed) != affirms(wording):
+            typed = wording
+        return typed.format(
+            value=_value(move.facts, view),
+            label=_label(move.facts[0], view) if move.facts else "",
+            wish=move.wish,
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
-    history: Sequence[Message]
-    view: UserView
-    profile: Profile
-    number: int
-    random: Random
-    memory: ReplyMemory
+class StaticUser:
+    """Never answers: the whole goal stands in the opening query."""
 
-    @property
-    def said(self) -> str:
-        return self.history[-1].content
-
-    def answer(self) -> UserReply:
-        if self.number >= self.profile.patience or self._stubborn():
-            return self._word("leave", leaves=True)
-        if asks_confirmation(self.said):
-            return self._consent()
-        if asks(self.said):
-            return self._asked()
-        return self._told()
-
-    def _stubborn(self) -> bool:
-        last = [normal(m.content) for m in self.history if m.role == "assistant"][-STUBBORN:]
-        return len(last) == STUBBORN and len(set(last)) == 1
-
-    def _again(self) -> bool:
-        """The agent has said these very words before."""
-        now = normal(self.said)
-        earlier = self.history[:-1]
-        return any(m.role == "assistant" and normal(m.content) == now for m in earlier)
-
-    def _consent(self) -> UserReply:
-        wanted = next((w for w in self.view.wishes if about(w, self.said, "act")), None)
-        if wanted is None:
-            return self._word("correct", wish=self._open_wish())
-        if not self._again() and self.random.random() < self.profile.challenge:
-            return self._word("challenge")
-        return self._word("confirm")
-
-    def _asked(self) -> UserReply:
-        facts = self._facts_asked()
-        if not facts:
-            known = self._met() or any(contains(self.said, f.cues) for f in self.view.facts)
-            return self._word("unknown" if known else "confused", wish=self._open_wish())
-        if not self._again() and self.random.random() >= self.profile.cooperativeness:
-            return self._word("clarify", facts)
-        if self.random.random() < self.profile.expertise:
-            told = set(self._facts_told())
-            spare = [f for f in self.view.facts if f.name not in told and f not in facts]
-            facts = [*facts, *spare[:1]]
-        return self._word("inform", facts)
-
-    def _facts_asked(self) -> list[Fact]:
-        """One fact a topic: of two orders the one that fits best, then the one not yet told."""
-        told = set(self._facts_told())
-        best: dict[str, tuple[int, bool, Fact]] = {}
-        for fact in self.view.facts:
-            fit = max((len(cue) for cue in fact.cues if mentions(self.said, cue)), default=0)
-            if not fit:
-                continue
-            topic, fresh = topic_of(fact.name), fact.name not in told
-            if topic not in best or (fit, fresh) > best[topic][:2]:
-                best[topic] = (fit, fresh, fact)
-        return [fact for _, _, fact in best.values()]
-
-    def _facts_told(self) -> Iterator[str]:
-        mine = [m.content for m in self.history if m.role == "user"]
-        for fact in self.view.facts:
-            if fact.told or any(mentions(text, fact.value) for text in mine):
-                yield fact.name
-
-    def _told(self) -> UserReply:
-        """The agent stated something: is all met, is some of it news, or does it make no sense?"""
-        met = self._met()
-        if len(met) == len(self.view.wishes):
-            return self._word("thank", leaves=True)
-        news = any(about(w, self.said, w.kind) for w in self.view.wishes)
-        return self._word("more" if news else "confused", wish=self._open_wish())
-
-    def _met(self) -> list[Wish]:
-        """Wishes that the user believes to be met.
-
-        What it wanted to know, once it was told; what it wanted done, once it has agreed to it and
-        the agent has gone on to something else.
-        """
-        pairs = list(zip(self.history, self.history[1:], strict=False))
-        met = []
-        for wish in self.view.wishes:
-            if wish.kind == "know":
-                heard = [m.content for m in self.history if m.role == "assistant"]
-                if any(about(wish, text, "know") for text in heard):
-                    met.append(wish)
-            elif any(
-                a.role == "assistant"
-                and b.role == "user"
-                and asks_confirmation(a.content)
-                and about(wish, a.content, "act")
-                and affirms(b.content)
-                for a, b in pairs
-            ):
-                met.append(wish)
-        return met
-
-    def _open_wish(self) -> Wish | None:
-        met = self._met()
-        return next((w for w in self.view.wishes if w not in met), None)
-
-    def _word(
-        self,
-        act: str,
-        facts: Sequence[Fact] = (),
-        wish: Wish | None = None,
-        leaves: bool = False,
+    async def reply(
+        self, history: Sequence[Message], view: UserView, profile: Profile
     ) -> UserReply:
-        """Retrieve a wording and fill its slots."""
-        style = "long" if self.random.random() < self.profile.verbosity else "short"
-        topic = topic_of(facts[0].name) if facts else ""
-        template = self.memory.find(act, topic, style, self.random)
-        if act != "confirm":
-            template = misspell(template, self.profile.typos, self.random)
-        label = self.view.labels.get(facts[0].name, topic) if facts else "it"
-        text = template.format(
-            value=" and ".join(fact.value for fact in facts),
-            label=label,
-            wish=wish.text if wish else "that is all i want",
-        )
-        return UserReply(text, _HEARD_AS.get(act, act), leaves)
+        """No words."""
+        return UserReply("", "none")
 
 
-def about(wish: Wish, text: str, kind: str) -> bool:
-    """The agent's words are about a wish of this kind: they have a verb and all its values."""
-    return (
-        wish.kind == kind
-        and contains(text, wish.verbs)
-        and all(mentions(text, value) for value in wish.mentions)
-    )
+def _label(fact: Fact, view: UserView) -> str:
+    return view.labels.get(fact.name, topic_of(fact.name).replace("_", " "))
 
 
-def misspell(template: str, rate: float, random: Random) -> str:
-    """Swap two letters within some words; never in slots, nor in the first word."""
+def _value(facts: Sequence[Fact], view: UserView) -> str:
+    """One fact's value; of several each with what it is called."""
+    if len(facts) == 1:
+        return facts[0].value
+    return " and ".join(f"{_label(fact, view)} {fact.value}" for fact in facts)
+
+
+def misspell(wording: str, rate: float, random: Random) -> str:
+    """Swap two letters of some words, or leave one out; never in slots nor in short words."""
     if rate == 0:
-        return template
-    words = template.split(" ")
-    for at, word in enumerate(words[1:], start=1):
+        return wording
+    words = wording.split(" ")
+    for place, word in enumerate(words):
         if len(word) > 3 and word.isalpha() and random.random() < rate:
             cut = random.randrange(1, len(word) - 2)
-            words[at] = word[:cut] + word[cut + 1] + word[cut] + word[cut + 2 :]
+            swapped = random.random() < 0.5
+            middle = word[cut + 1] + word[cut] if swapped else word[cut]
+            words[place] = word[:cut] + middle + word[cut + 2 :]
     return " ".join(words)
