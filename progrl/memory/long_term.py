@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from progrl.embedding import Vectors, nearest
-from progrl.errors import CheckpointError, DataError
+from progrl.errors import CheckpointError, DataError, check_names
 from progrl.files import new_folder, read_json, read_jsonl, write_bytes, write_json, write_jsonl
 from progrl.memory.pattern import Pattern
-from progrl.memory.short_term import check_names
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 VERSION = 1
 _NAMES = {"dimension", "store_above", "similar_above", "added", "patterns", "retrieved", "serials"}
+_FORM_ERROR = (KeyError, TypeError, ValueError)
 
 
 class LongTermMemory:
@@ -42,6 +42,7 @@ class LongTermMemory:
         self.store_above, self.similar_above = store_above, similar_above
         self.read_only = read_only
         self._patterns: list[Pattern] = []
+        self._places: dict[tuple[str, tuple[str, ...]], int] = {}
         self._room = np.zeros((0, dimension), np.float32)
         self._retrieved = np.zeros(0, np.int64)
         self._serials = np.zeros(0, np.int64)
@@ -61,7 +62,10 @@ class LongTermMemory:
         return self._matrix[self._order()]
 
     def store(self, pattern: Pattern, vector: Vectors) -> bool:
-        """Keep a pattern if its reward is above theta_store; whether it was kept.
+        """Keep a pattern if its reward is above theta_store; whether it was kept (eq. 10).
+
+        A task solved again with the same tools takes the place of its earlier pattern, as the
+        newest, and keeps the count of its retrievals.
 
         Args:
             pattern: of a successful trajectory of the training split.
@@ -76,16 +80,13 @@ class LongTermMemory:
             raise ValueError(f"a vector of shape {vector.shape} in a memory of ({self.dimension},)")
         if pattern.reward <= self.store_above:
             return False
-        if len(self) < self.capacity:
-            place = len(self)
-            self._patterns.append(pattern)
-            self._grow(len(self))
-        else:
-            least = np.flatnonzero(self._retrieved == self._retrieved.min())
-            place = int(least[np.argmin(self._serials[least])])
-            self._patterns[place] = pattern
+        place = self._places.get(pattern.key)
+        if place is None:
+            place = self._free()
+            self._retrieved[place] = 0
+            self._places[pattern.key] = place
+        self._patterns[place : place + 1] = [pattern]  # appends where the place is the next new one
         self._room[place] = vector
-        self._retrieved[place] = 0
         self._serials[place] = self._added
         self._added += 1
         return True
@@ -193,7 +194,7 @@ class LongTermMemory:
             )
             check_names({**about, "patterns": rows}, _NAMES, "long-term memory")
             memory._fill({**about, "patterns": rows}, vectors)
-        except (OSError, SafetensorError, KeyError, TypeError, CheckpointError) as error:
+        except (OSError, SafetensorError, *_FORM_ERROR, CheckpointError) as error:
             raise DataError(
                 f"{folder}: the long-term memory is damaged ({error}). Run `progrl grpo` again."
             ) from None
@@ -212,32 +213,46 @@ class LongTermMemory:
         if not self.read_only:
             self._retrieved[places] += 1
 
-    def _grow(self, count: int) -> None:
-        """Make room, doubling it, so that storing costs no copy each time."""
-        if count > len(self._room):
-            more = min(max(2 * count, 64), self.capacity) - len(self._room)
+    def _free(self) -> int:
+        """A place for one more pattern: the next new one, or the least retrieved one's, emptied."""
+        if len(self) == self.capacity:
+            least = np.flatnonzero(self._retrieved == self._retrieved.min())
+            place = int(least[np.argmin(self._serials[least])])
+            del self._places[self._patterns[place].key]
+            return place
+        if len(self) == len(self._room):  # doubled, so that storing costs no copy each time
+            more = min(max(2 * len(self), 64), self.capacity) - len(self)
             self._room = np.concatenate([self._room, np.zeros((more, self.dimension), np.float32)])
-        if count > len(self._retrieved):
-            more = len(self._room) - len(self._retrieved)
             self._retrieved = np.concatenate([self._retrieved, np.zeros(more, np.int64)])
             self._serials = np.concatenate([self._serials, np.zeros(more, np.int64)])
+        return len(self)
 
     def _fill(self, state: Mapping[str, Any], vectors: Vectors) -> None:
-        count = len(state["patterns"])
-        wrong = (
-            vectors.shape != (count, self.dimension)
-            or len(state["retrieved"]) != count
-            or len(state["serials"]) != count
-            or count > self.capacity
+        """Take up a state and its vectors; what does not fit leaves the memory as it was."""
+        try:
+            patterns = [Pattern.from_json(pattern) for pattern in state["patterns"]]
+            places = {pattern.key: place for place, pattern in enumerate(patterns)}
+            retrieved = np.array(state["retrieved"], np.int64)
+            serials = np.array(state["serials"], np.int64)
+            added = int(state["added"])
+        except _FORM_ERROR as error:
+            raise CheckpointError(
+                f"The long-term memory holds what is no pattern or count ({error!r}). Remove the "
+                "run's folder to start again."
+            ) from None
+        count = len(patterns)
+        fits = (
+            vectors.shape == (count, self.dimension)
+            and retrieved.shape == serials.shape == (count,)
+            and len(places) == len(np.unique(serials)) == count <= self.capacity
+            and added > serials.max(initial=-1)
         )
-        if wrong:
+        if not fits:
             raise CheckpointError(
                 f"The long-term memory's parts do not fit: {count} patterns, vectors of shape "
                 f"{vectors.shape}, capacity {self.capacity}. Remove the run's folder to start "
                 "again."
             )
-        self._patterns = [Pattern.from_json(pattern) for pattern in state["patterns"]]
+        self._patterns, self._places, self._added = patterns, places, added
         self._room = np.array(vectors, np.float32)
-        self._retrieved = np.array(state["retrieved"], np.int64)
-        self._serials = np.array(state["serials"], np.int64)
-        self._added = state["added"]
+        self._retrieved, self._serials = retrieved, serials

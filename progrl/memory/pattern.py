@@ -38,6 +38,11 @@ class Pattern:
         )
         return cls(trajectory.task_id, trajectory.domain, trajectory.query, tools, reward, step)
 
+    @property
+    def key(self) -> tuple[str, tuple[str, ...]]:
+        """Patterns of one task and the same tools are the same."""
+        return self.task_id, self.tools
+
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
         return {**asdict(self), "tools": list(self.tools)}

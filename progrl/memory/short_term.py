@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from progrl.errors import CheckpointError
+from progrl.errors import CheckpointError, check_names
 
 
 class Record(NamedTuple):
@@ -51,12 +51,3 @@ class ShortTermMemory:
                 f"{self.size}. Set memory.short as it was, or remove the run's folder."
             )
         self._records = deque((Record(*r) for r in state["records"]), maxlen=self.size)
-
-
-def check_names(state: Mapping[str, Any], names: set[str], what: str) -> None:
-    """Raise CheckpointError unless `state` has exactly these names."""
-    if set(state) != names:
-        raise CheckpointError(
-            f"The checkpoint's {what} has {sorted(state)}, expected {sorted(names)}: it was "
-            "written by another version. Remove the run's folder to start again."
-        )

