@@ -117,6 +117,8 @@ def test_an_agreement_alone_meets_no_wish() -> None:
     assert move(CONFIRM, "yes", "one moment , i will do it", seen=seen) == Move("wait")
     assert move(CONFIRM, "yes", "hello", seen=seen) == Move("still", wish=CANCEL.text)
     assert move(CONFIRM, "no", "order 73933 is gone", seen=seen).kind == "still"
+    early = ("one moment , i cancel order 73933", "i wait", "hello")
+    assert move(CONFIRM, "yes", *early, seen=seen) == Move("still", wish=CANCEL.text)
     for words in ("it is done", "order 73933 is gone", "i did cancel it . anything else ?"):
         assert move(CONFIRM, "yes", words, seen=seen) == Move("thank", leaves=True)
 

@@ -1,13 +1,17 @@
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from progrl.dialogue.acts import affirms, mentions
+from progrl.dialogue.tasks import Task
+from progrl.dialogue.users import Fact, UserView
 from progrl.embedding import HashedEncoder
+from progrl.environments.contracts import Domain
 from progrl.environments.registry import domain
 from progrl.errors import ConfigurationError, DataError
 from progrl.users.fact_wordings import FACT_CORES
@@ -18,7 +22,7 @@ from progrl.users.replies import (
     facts_of,
     shares,
 )
-from progrl.users.wordings import ACTS, CORES, PREFIXES, SUFFIXES, WEIGHTS, authored
+from progrl.users.wordings import ACTS, CORES, PREFIXES, SUFFIXES, WEIGHTS, authored, cores
 from tests.users.desk import memory
 
 NAMES = ("retail", "airline")
@@ -53,10 +57,13 @@ def test_a_wording_has_the_slots_that_its_move_fills(kind: str) -> None:
     assert not any(_slots(t) for table in (PREFIXES, SUFFIXES) for t in table[kind])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_only_what_confirms_sounds_like_a_yes(name: str) -> None:
-    for wording in memory(name).wordings:
-        assert affirms(wording.text) == (wording.kind == "confirm"), wording
+@pytest.mark.parametrize("kind", CORES)
+def test_only_what_confirms_sounds_like_a_yes(kind: str) -> None:
+    everywhere = frozenset(FACT_CORES)
+    for _, core in cores(kind, everywhere):
+        for prefix in ("", *PREFIXES[kind]):
+            text = f"{prefix} {core}"
+            assert affirms(text) == (kind == "confirm"), text
 
 
 def test_the_wordings_are_many_and_their_words_are_few() -> None:
@@ -72,6 +79,27 @@ def test_no_wording_holds_a_value_of_the_domain(name: str) -> None:
     assert len(values) > 500
     said = " ".join(w.text for w in memory(name).wordings)
     assert [value for value in sorted(values) if mentions(said, value)] == []
+
+
+class Moody:
+    """Retail, with users who also know a word that many wordings have."""
+
+    name = "moody"
+
+    def __init__(self) -> None:
+        self._retail = domain("retail")
+        self.tasks = self._retail.tasks
+
+    def user_view(self, task: Task) -> UserView:
+        seen = self._retail.user_view(task)
+        return replace(seen, facts=(*seen.facts, Fact("mood", "Thanks", ("how are you",))))
+
+
+def test_a_wording_that_holds_a_value_is_left_out() -> None:
+    made = build_reply_memory(cast(Domain, Moody()), HashedEncoder(), 1, 200, 600)
+    assert len(made.wordings) == 200
+    assert [w.text for w in made.wordings if mentions(w.text, "thanks")] == []
+    assert sum(mentions(w.text, "thanks") for w in memory().wordings) > 20
 
 
 @pytest.mark.parametrize("name", NAMES)
