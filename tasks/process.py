@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tasks.leash import GRACE, end_group
 
-KEPT = 40
+KEPT = 400
+"""Lines of the output that are kept: enough for a long traceback."""
 
 
 @dataclass(frozen=True)
