@@ -137,7 +137,9 @@ STAGE = Stage(
         "users",
         "rollout",
         "agent",
-        "stages",
+        "stages/base.py",
+        "stages/generate.py",
+        "stages/parts.py",
     ),
     run=run,
 )

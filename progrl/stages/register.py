@@ -202,6 +202,15 @@ STAGE = Stage(
     sections=("seed", "domains", "agent", "evaluation", "tracking"),
     inputs=(TASKS, MODEL, EVALUATE, KEPT),
     outputs=(),
-    packages=("config", "evaluation", "reporting", "stages", "tracking"),
+    packages=(
+        "config",
+        "evaluation",
+        "reporting",
+        "stages/base.py",
+        "stages/card.py",
+        "stages/parts.py",
+        "stages/register.py",
+        "tracking",
+    ),
     run=run,
 )

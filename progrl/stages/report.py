@@ -25,6 +25,6 @@ STAGE = Stage(
     sections=tuple(name for name in Config.model_fields if name != "tracking"),
     inputs=INPUTS,
     outputs=(PAGE,),
-    packages=("config", "dialogue", "reporting", "stages", "tracking"),
+    packages=("config", "dialogue", "reporting", "stages/base.py", "stages/report.py", "tracking"),
     run=run,
 )
