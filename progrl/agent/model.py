@@ -19,6 +19,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
+from progrl.agent.copying import start_copying
 from progrl.dialogue.codec import Codec
 from progrl.dialogue.compact import CODEC_FILE, CompactCodec
 from progrl.errors import CheckpointError, DataError
@@ -44,6 +45,7 @@ def make_model(
     ffn: int = 256,
     window: int = 1024,
     tied: bool = True,
+    copying: bool = False,
     seed: int,
 ) -> PreTrainedModel:
     """A new Qwen3-architecture model in float32, the same for the same arguments.
@@ -58,6 +60,7 @@ def make_model(
         ffn: width of the gated feed-forward layer.
         window: most tokens of a conversation.
         tied: input and output embeddings are one matrix.
+        copying: start with a circuit that copies (`copying.start_copying`).
         seed: of the initial weights; the global generator is left as it was.
     """
     config = Qwen3Config(
@@ -78,6 +81,8 @@ def make_model(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model: Any = Qwen3ForCausalLM(config)
+        if copying:
+            start_copying(model, torch.Generator().manual_seed(seed))
     return cast(PreTrainedModel, model.eval())
 
 

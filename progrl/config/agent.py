@@ -1,9 +1,9 @@
 """Which model is the agent, and what samples from it."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from progrl.config.base import Count, Section
 
@@ -28,6 +28,14 @@ class EmbeddedAgent(Section):
     """Width of the gated feed-forward layer."""
     window: Count
     """Most tokens of a conversation."""
+    copying: bool
+    """Start from weights that hold a copying circuit; without it copying comes late or never."""
+
+    @model_validator(mode="after")
+    def _room(self) -> Self:
+        if self.copying and (self.layers < 2 or self.hidden <= 2 * self.head_dim):
+            raise ValueError("copying: needs two layers and hidden above twice head_dim")
+        return self
 
 
 class HuggingFaceAgent(Section):

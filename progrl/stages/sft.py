@@ -1,7 +1,6 @@
 """Stage `sft`: a new or given model learns from the best-ranked dialogues."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from progrl.agent.model import load_agent_folder, make_model, save_model
@@ -96,6 +95,7 @@ def _model(
         head_dim=agent.head_dim,
         ffn=agent.ffn,
         window=agent.window,
+        copying=agent.copying,
         seed=seed.child("model").value,
     )
     return model, codec
@@ -132,11 +132,16 @@ STAGE = Stage(
     sections=("seed", "domains", "agent", "sft", "reward", "threads"),
     inputs=(TASKS, DIALOGUES),
     outputs=(UNTRAINED, MODEL, METRICS),
-    packages=("config", "dialogue", "environments", "agent", "rewards", "training", "stages"),
+    packages=(
+        "config",
+        "dialogue",
+        "environments",
+        "agent",
+        "rewards",
+        "training",
+        "stages/base.py",
+        "stages/parts.py",
+        "stages/sft.py",
+    ),
     run=run,
 )
-
-
-def model_folder(root: Path) -> Path:
-    """Where the warm start's model is."""
-    return root / MODEL
