@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TORCH := torch==2.13.0
 EXTRAS := .[pipeline,encoder,dev]
+ALL_EXTRAS := .[pipeline,encoder,smollm,dev]
 PROFILE := cpu
 WORKERS := 2
 # Any Python from 3.11 to 3.14, the one that the pins were made with first; or set PYTHON.
@@ -59,7 +60,7 @@ pins: ## Resolve all packages anew and write constraints.txt
 	rm -rf .venv-pins
 	python=$$($(FIND_PYTHON)) && "$$python" -m venv .venv-pins
 	.venv-pins/bin/python -m pip install -q "$(TORCH)"
-	.venv-pins/bin/python -m pip install -q -e "$(EXTRAS)"
+	.venv-pins/bin/python -m pip install -q -e "$(ALL_EXTRAS)"
 	sed -n '/^#/p' constraints.txt > .venv-pins/constraints.txt
 	.venv-pins/bin/python -m pip freeze --exclude-editable | grep -v ' @ ' | \
 	  sed 's/+[A-Za-z0-9.]*$$//' | LC_ALL=C sort -f >> .venv-pins/constraints.txt
