@@ -4,7 +4,7 @@ Tool agents must copy ids that they have never seen. From random weights, the ci
 (a head that looks at the previous token, and after it a head that finds where the present token
 stood before and takes what followed) comes late and by luck in a model of this size. Here one head
 of each of the first two layers starts as that circuit; training may do with it what it wants. The
-idea is that of mimetic initialisation: start near a structure that trained models are known to have.
+idea is that of mimetic initialisation: start near a structure that trained models have.
 """
 
 import math
@@ -62,7 +62,8 @@ def start_copying(model: Any, generator: torch.Generator) -> None:
 
 
 def _unit(vector: torch.Tensor) -> torch.Tensor:
-    return vector / vector.norm()
+    length: torch.Tensor = vector.norm()
+    return vector / length
 
 
 def _one_back(width: int, theta: float) -> tuple[torch.Tensor, torch.Tensor]:

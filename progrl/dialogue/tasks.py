@@ -19,7 +19,7 @@ _SHARE_OF_256: dict[Split, range] = {
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """A checkable fact about the environment's state or the dialogue; weights of a task sum to 1."""
+    """A checkable fact about the state or the dialogue; the weights of a task sum to 1."""
 
     name: str
     weight: float

@@ -81,6 +81,10 @@ class Turn:
     sampled: Sequence[int] = ()
     logprobs: Sequence[float] = ()
 
+    def answer(self) -> Message:
+        """What came back, as a message."""
+        return Message("tool" if self.source == "tool" else "user", self.observation)
+
 
 @dataclass(slots=True)
 class Trajectory:
@@ -118,10 +122,8 @@ class Trajectory:
         messages = [Message("user", self.query)]
         for turn in self.turns:
             messages.append(assistant_message(turn.action, turn.text))
-            if turn.source == "tool":
-                messages.append(Message("tool", turn.observation))
-            elif turn.source == "user":
-                messages.append(Message("user", turn.observation))
+            if turn.source:
+                messages.append(turn.answer())
         return messages
 
     def tokens(self) -> tuple[list[int], list[bool]]:

@@ -137,7 +137,7 @@ class _Episode:
             end = await self._answer(turn, decision)
             if end is not None:
                 return end
-            observation = Message("tool" if turn.source == "tool" else "user", turn.observation)
+            observation = turn.answer()
         return End.HORIZON
 
     async def _answer(self, turn: Turn, decision: Decision) -> End | None:

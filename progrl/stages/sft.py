@@ -8,7 +8,6 @@ from progrl.config import Config
 from progrl.config.agent import EmbeddedAgent
 from progrl.dialogue.codec import Codec
 from progrl.dialogue.compact import CompactCodec, train_tokenizer
-from progrl.dialogue.messages import Message
 from progrl.dialogue.trajectories import Trajectory, read_trajectories
 from progrl.environments.contracts import Domain
 from progrl.errors import DataError
@@ -120,8 +119,7 @@ def encode(dialogue: Trajectory, codec: Codec, domain: Domain) -> Example:
         ids += act
         mask += [True] * len(act)
         if turn.source:
-            role = "tool" if turn.source == "tool" else "user"
-            read = codec.observe(Message(role, turn.observation))
+            read = codec.observe(turn.answer())
             ids += read
             mask += [False] * len(read)
     return Example(ids, mask)
