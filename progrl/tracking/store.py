@@ -33,6 +33,9 @@ holds MLflow's usual 5000."""
 AWAY = "cannot be reached"
 """Stands in the message of an error that may be gone later."""
 
+_KIND = {"mlflow.experimentKind": "custom_model_development"}
+"""Of the page that MLflow shows for an experiment: training runs, not traces."""
+
 _AWAY = re.compile(r"API request to .* failed with exception|database is locked|error code (429|5)")
 
 
@@ -91,7 +94,7 @@ def open_store(project: Path, experiment: str) -> Store:
         if found is None:
             # A server keeps artifacts where it was told to; the local store keeps them beside it.
             folder = (state / "mlartifacts").as_uri() if uri == _local(project) else None
-            identity = client.create_experiment(experiment, artifact_location=folder)
+            identity = client.create_experiment(experiment, folder, _KIND)
         elif found.lifecycle_stage != "active":
             raise TrackingError(
                 f"The experiment {experiment!r} was deleted in {redacted(uri)}. Restore it "
