@@ -18,10 +18,13 @@ from progrl.users.replies import ReplyMemory, build_reply_memory
 from progrl.users.scripted import ScriptedUser
 
 IN_FLIGHT = 256
+BENCHMARK = Seed.root(0).child("benchmark")
+"""Of the test tasks, whatever the run's seed is."""
+TEST_IDS = "metrics/test_tasks.json"
 
 
 def run(context: Context) -> Metrics:
-    """Write tasks, users, dialogues and metrics/generate.json."""
+    """Write tasks, the ids of the test tasks, users, dialogues and metrics/generate.json."""
     config, seed = context.config, Seed.root(context.config.seed).child("generate")
     domains = domains_of(config)
     context.progress(0, 4, "tasks")
@@ -30,6 +33,8 @@ def run(context: Context) -> Metrics:
     with new_folder(context.root / TASKS) as folder:
         for (name, split), tasks in splits.items():
             write_tasks(folder / f"{name}_{split}.jsonl", tasks)
+    tests = {name: [t.id for t in ts] for (name, split), ts in splits.items() if split == "test"}
+    write_json(context.root / TEST_IDS, tests)
     context.progress(1, 4, "users")
     memories = _users(context, domains, seed)
     context.progress(2, 4, "dialogues")
@@ -61,7 +66,9 @@ def _tasks(
     for name, domain in domains.items():
         for split, count in counts.items():
             if split == "test" or name in config.domains.train:
-                node = seed.child("tasks", name).child("split", split)
+                # Results of different seeds must be about the same problems.
+                tree = BENCHMARK if split == "test" else seed
+                node = tree.child("tasks", name).child("split", split)
                 splits[name, split] = list(islice(domain.tasks(split, node.value), count))
     return splits
 
@@ -128,7 +135,7 @@ STAGE = Stage(
     name="generate",
     sections=("seed", "domains", "embedding", "generate", "user"),
     inputs=(),
-    outputs=(TASKS, DIALOGUES, USERS, "metrics/generate.json"),
+    outputs=(TASKS, DIALOGUES, USERS, "metrics/generate.json", TEST_IDS),
     packages=(
         "config",
         "dialogue",
