@@ -141,10 +141,6 @@ class Registry:
             )
             return read_json(Path(path))
 
-    def page(self, version: Version, base: str) -> str:
-        """The address of a version's page, `base` being the server's."""
-        return f"{base}/#/models/{self.name}/versions/{version.number}"
-
 
 def _version(found: "ModelVersion") -> Version:
     return Version(str(found.version), str(found.model_id or ""), dict(found.tags))

@@ -151,7 +151,6 @@ def test_a_changed_key_reruns_what_depends_on_it_and_uncommitted_it_makes_no_cha
     assert (states["generate"], states["sft"], states["grpo"]) == ("Cached", "Cached", "Completed")
     assert "The champion stays: sources, parameters or configurations are not committed" in said
     assert "params.yaml" in said[said.index("not committed") :]
-    call(project, "flows.pipeline")
 
 
 def test_a_wrong_key_is_one_message_and_exit_code_2(project: Path) -> None:
