@@ -3,12 +3,14 @@
 import argparse
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from prefect import Flow
 from prefect.client.schemas.objects import State
 
+from progrl.errors import ProgrlError
 from tasks.stage import exit_code
+from tasks.temporary import use_prefect_server
 
 
 def main(flow: "Flow[..., Any]", shown: Callable[[Any], None] | None = None) -> None:
@@ -28,17 +30,17 @@ def main(flow: "Flow[..., Any]", shown: Callable[[Any], None] | None = None) -> 
         help="one key laid over the profile; not with the profile cpu",
     )
     options = parser.parse_args()
-    state = _run(flow, options.profile, options.overrides)
+    try:
+        use_prefect_server()
+        run = cast("Callable[..., State[Any]]", flow)
+        state = run(options.profile, options.overrides, return_state=True)
+    except ProgrlError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
     if not state.is_completed():
         sys.stderr.write(f"\n{state.message or state.name}\n")
         sys.exit(exit_code(state))
     if shown is not None:
         shown(state.result())
-
-
-def _run(flow: "Flow[..., Any]", profile: str, overrides: list[str]) -> State[Any]:
-    try:
-        state: State[Any] = flow(profile, overrides, return_state=True)  # type: ignore[assignment]
-    except KeyboardInterrupt:
-        sys.exit(130)
-    return state

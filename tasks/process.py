@@ -43,44 +43,57 @@ def run(
         tell: called from a thread.
     """
     lines: deque[str] = deque(maxlen=KEPT)
-    leash = subprocess.Popen(
+    process = leash(command, folder, {"PYTHONUNBUFFERED": "1", **environment})
+    reader = threading.Thread(target=_pass_on, args=(process, lines, tell), daemon=True)
+    reader.start()
+    try:
+        process.wait()
+    finally:
+        release(process)
+        reader.join(GRACE)
+    code = process.returncode
+    return Ended(code if code >= 0 else 128 - code, tuple(lines))
+
+
+def leash(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], silent: bool = False
+) -> "subprocess.Popen[str]":
+    """Start a command that ends when `release` is called, or when this process ends in any way.
+
+    Args:
+        silent: throw its output away; else it must be read.
+    """
+    output = subprocess.DEVNULL if silent else subprocess.PIPE
+    return subprocess.Popen(
         [sys.executable, "-P", str(Path(__file__).with_name("leash.py")), *command],
         cwd=folder,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
+        env={**os.environ, **environment},
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stdout=output,
+        stderr=subprocess.DEVNULL if silent else subprocess.STDOUT,
         text=True,
         errors="replace",
         start_new_session=True,
     )
-    reader = threading.Thread(target=_pass_on, args=(leash, lines, tell), daemon=True)
-    reader.start()
-    try:
-        leash.wait()
-    finally:
-        if leash.stdin is not None:
-            leash.stdin.close()
-        _await(leash)
-        reader.join(GRACE)
-    code = leash.returncode
-    return Ended(code if code >= 0 else 128 - code, tuple(lines))
 
 
 def _pass_on(
-    leash: "subprocess.Popen[str]", lines: deque[str], tell: Callable[[str], None]
+    process: "subprocess.Popen[str]", lines: deque[str], tell: Callable[[str], None]
 ) -> None:
-    for line in leash.stdout or ():
+    for line in process.stdout or ():
         lines.append(line.rstrip())
         tell(line.rstrip())
 
 
-def _await(leash: "subprocess.Popen[str]") -> None:
-    """Wait for the leash, whose input is closed; if it was killed itself, do its work."""
+def release(process: "subprocess.Popen[str]") -> None:
+    """End what `leash` has started, if it has not ended, and wait until all of it is gone."""
+    if process.stdin is not None:
+        process.stdin.close()
     try:
-        leash.wait(GRACE + 10)
+        process.wait(GRACE + 10)
     except subprocess.TimeoutExpired:
-        leash.kill()
-        leash.wait()
-    if leash.returncode < 0:
-        end_group(leash.pid)
+        process.kill()
+        process.wait()
+    if process.returncode < 0:
+        # Killed itself, it could not do its work.
+        end_group(process.pid)

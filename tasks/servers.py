@@ -111,7 +111,7 @@ def _servers(project: Path) -> tuple[Server, Server, Server | None]:
         "prefect",
         ("prefect", "server", "start", "--host", ADDRESS, "--port", str(api)),
         api,
-        lambda: _answers(f"http://{ADDRESS}:{api}/api/health"),
+        lambda: answers(f"http://{ADDRESS}:{api}/api/health"),
     )
     worker = Server(
         "worker",
@@ -125,7 +125,7 @@ def _servers(project: Path) -> tuple[Server, Server, Server | None]:
     mlflow = ["mlflow", "server", "--host", ADDRESS, "--port", str(pages), "--workers", "1"]
     mlflow += ["--backend-store-uri", uri]
     mlflow += ["--default-artifact-root", (project / STATE / "mlartifacts").as_uri()]
-    healthy = partial(_answers, f"http://{ADDRESS}:{pages}/health")
+    healthy = partial(answers, f"http://{ADDRESS}:{pages}/health")
     return prefect, worker, Server("mlflow", mlflow, pages, healthy)
 
 
@@ -186,7 +186,8 @@ def _ask(url: str, body: Mapping[str, object] | None = None) -> bytes | None:
         return None
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
+    """A server on this machine answers well there."""
     return _ask(url) is not None
 
 

@@ -63,15 +63,14 @@ def _start(project: Path) -> "subprocess.Popen[bytes]":
     return flow
 
 
-def _stages_alive(project: Path) -> list[str]:
-    """Processes of the project that run a stage."""
+def _alive(project: Path) -> list[str]:
+    """Processes that work in the project: flows, stages, servers."""
     alive = []
     for process in psutil.process_iter():
         try:
-            command = " ".join(process.cmdline())
             inside = Path(process.cwd()).is_relative_to(project)
-            if inside and process.status() != psutil.STATUS_ZOMBIE and "grpo" in command:
-                alive.append(command)
+            if inside and process.status() != psutil.STATUS_ZOMBIE:
+                alive.append(" ".join(process.cmdline()))
         except (psutil.Error, OSError):
             continue
     return alive
@@ -79,9 +78,9 @@ def _stages_alive(project: Path) -> list[str]:
 
 def _none_alive(project: Path) -> bool:
     deadline = time.monotonic() + 30
-    while _stages_alive(project) and time.monotonic() < deadline:
+    while _alive(project) and time.monotonic() < deadline:
         time.sleep(0.1)
-    return not _stages_alive(project)
+    return not _alive(project)
 
 
 def test_a_first_run_ends_with_the_table_and_a_champion(project: Path) -> None:
@@ -188,7 +187,7 @@ def test_a_stopped_pipeline_leaves_nothing_and_resumes_exactly(
     flow = _start(project)
     os.kill(flow.pid, number)
     assert flow.wait(60) != 0
-    assert _none_alive(project)
+    assert _none_alive(project), _alive(project)
     grpo = [run for run in _runs(project) if run.info.run_name == "grpo"]
     killed = max(grpo, key=lambda run: run.info.start_time)
     assert killed.info.status == "KILLED"
