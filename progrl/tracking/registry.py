@@ -143,4 +143,6 @@ class Registry:
 
 
 def _version(found: "ModelVersion") -> Version:
-    return Version(str(found.version), str(found.model_id or ""), dict(found.tags))
+    # A local store gives the id of the logged model back as the source alone.
+    model = found.model_id or str(found.source).removeprefix("models:/")
+    return Version(str(found.version), model, dict(found.tags))
