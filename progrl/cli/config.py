@@ -1,4 +1,4 @@
-"""`progrl config check|show`: is the configuration right, and what is it?"""
+"""`progrl config check|show|reference`: is the configuration right, what is it, what may it be?"""
 
 import difflib
 import textwrap
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from progrl.cli.command import Result, Shared, command
 from progrl.config import Config, resolved
+from progrl.config.reference import reference as written
 from progrl.errors import ConfigurationError
 
 WIDTH = 98
@@ -50,6 +51,13 @@ def show(
     lines = _comment(meaning, "") if meaning else []
     lines += _described(value) if isinstance(value, BaseModel) else [_yaml(plain)]
     return Result(told, Text("\n".join(lines)))
+
+
+@command(group, "reference", "config reference", configured=False, json=False)
+def reference(shared: Shared) -> Result:
+    """Write the reference of all keys and their values, as Markdown."""
+    typer.echo(written(), nl=False)
+    return Result(None)
 
 
 def leaves(section: Any, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
