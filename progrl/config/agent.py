@@ -1,7 +1,7 @@
 """Which model is the agent, and what samples from it."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,6 +13,7 @@ Dtype = Literal["float32", "bfloat16"]
 class EmbeddedAgent(Section):
     """A small Qwen3-architecture model, made from nothing, with a tokenizer of its own."""
 
+    dtype: ClassVar[Dtype] = "float32"
     kind: Literal["embedded"]
     vocabulary: Count
     """Most tokens of the byte-level BPE, special tokens included."""
@@ -46,6 +47,8 @@ class HuggingFaceAgent(Section):
     """Folder with config.json, tokenizer and safetensors; relative to the project."""
     window: Count
     """Most tokens of a conversation."""
+    dtype: Dtype
+    """Of the matrix products in training; weights, head and optimiser stay float32."""
 
 
 AgentConfig = Annotated[EmbeddedAgent | HuggingFaceAgent, Field(discriminator="kind")]

@@ -48,6 +48,7 @@ def run(context: Context) -> Metrics:
         context.work / "checkpoints",
         record,
         context.progress,
+        config.agent.dtype,
     )
     rows = trainer.run()
     save_model(context.root / MODEL, model, codec)

@@ -72,10 +72,11 @@ class GrpoTrainer:
             self.encoder.dimension, memory.capacity, memory.store_above, memory.similar_above
         )
         self.short = ShortTermMemory(memory.short)
+        dtype = self.config.agent.dtype
         self.optimiser = Optimiser(
-            self.model, grpo.learning_rate, grpo.weight_decay, grpo.max_grad_norm
+            self.model, grpo.learning_rate, grpo.weight_decay, grpo.max_grad_norm, dtype
         )
-        self.reference = Scorer(copy.deepcopy(self.model)).eval() if grpo.kl else None
+        self.reference = Scorer(copy.deepcopy(self.model), dtype).eval() if grpo.kl else None
         self.model.eval()  # no dropout: sampling and training see the same distribution
 
     def run(self) -> list[Row]:

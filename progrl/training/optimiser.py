@@ -7,6 +7,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 
+from progrl.config.agent import Dtype
 from progrl.errors import CheckpointError
 from progrl.training.scoring import Scorer
 
@@ -21,14 +22,20 @@ class Optimiser:
         learning_rate: the peak.
         weight_decay: AdamW's.
         max_norm: gradient norm above which gradients are scaled down.
+        dtype: of the layers' matrix products (`Scorer`).
     """
 
     def __init__(
-        self, model: Any, learning_rate: float, weight_decay: float, max_norm: float
+        self,
+        model: Any,
+        learning_rate: float,
+        weight_decay: float,
+        max_norm: float,
+        dtype: Dtype = "float32",
     ) -> None:
         self.accelerator = Accelerator(cpu=not torch.cuda.is_available())
         self.peak, self.max_norm = learning_rate, max_norm
-        self._scorer = Scorer(model)
+        self._scorer = Scorer(model, dtype)
         self._adam = torch.optim.AdamW(
             self._scorer.parameters(), lr=learning_rate, weight_decay=weight_decay, foreach=True
         )

@@ -6,15 +6,22 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from progrl.config.agent import Dtype
+
 CHUNK = 4096
 
 
 class Scorer(nn.Module):
-    """A causal language model that scores tokens; what trains is wrapped in this."""
+    """A causal language model that scores tokens; what trains is wrapped in this.
 
-    def __init__(self, model: Any) -> None:
+    With dtype "bfloat16" the layers' matrix products are in bfloat16; the weights and the head,
+    whose errors would enter the log-probabilities undamped, are as they are.
+    """
+
+    def __init__(self, model: Any, dtype: Dtype = "float32") -> None:
         super().__init__()
         self.model = model
+        self._half = dtype == "bfloat16"
 
     def forward(self, ids: Tensor, mask: Tensor, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
         """Score the tokens that `mask` selects.
@@ -31,7 +38,8 @@ class Scorer(nn.Module):
             log-probabilities [N] in nats and entropies [N] of the distributions they come from, N
             the number of selected tokens, row by row.
         """
-        hidden = self.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+        with torch.autocast(ids.device.type, torch.bfloat16, enabled=self._half):
+            hidden = self.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
         chosen, targets = hidden[:, :-1][mask], ids[:, 1:][mask]
         head = self.model.get_output_embeddings()
         parts = []

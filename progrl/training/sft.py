@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from progrl.config.agent import Dtype
 from progrl.config.training import Constant, CopyWarmup, Schedule, SftConfig
 from progrl.seeds import Seed
 from progrl.training.batching import Example, microbatches
@@ -35,6 +36,7 @@ class SftTrainer:
         folder: of the checkpoints.
         record: told each logged row.
         progress: told steps done, steps in all, and a line of text.
+        dtype: of the layers' matrix products.
     """
 
     model: Any
@@ -46,6 +48,7 @@ class SftTrainer:
     folder: Path
     record: Callable[[Row], None]
     progress: Callable[[int, int, str], None]
+    dtype: Dtype = "float32"
     rows: list[Row] = field(default_factory=list)
 
     @property
@@ -85,7 +88,11 @@ class SftTrainer:
     def _optimiser(self) -> Optimiser:
         config = self.config
         return Optimiser(
-            self.model, config.learning_rate, config.weight_decay, config.max_grad_norm
+            self.model,
+            config.learning_rate,
+            config.weight_decay,
+            config.max_grad_norm,
+            self.dtype,
         )
 
     def _copy(self, optimiser: Optimiser, step: int) -> Row:

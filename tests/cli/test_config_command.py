@@ -19,7 +19,7 @@ def test_check_counts_the_keys(run: Run, root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("override", "message"),
-    [("grpo.stesp=3", "did you mean 'steps'"), ("grpo.minibatches=17", "more than grpo.tasks")],
+    [("grpo.stesp=3", "did you mean 'steps'"), ("grpo.minibatches=1000", "more than grpo.tasks")],
 )
 def test_check_explains_what_is_wrong(override: str, message: str, run: Run) -> None:
     done = run("config", "check", "--set", override)
@@ -60,10 +60,10 @@ def test_describing_changes_nothing_but_comments(run: Run, root: Path) -> None:
 
 
 def test_describe_one_key(run: Run) -> None:
-    done = run("config", "show", "horizon.delta", "--describe")
-    assert done.stdout == "# delta_h, in turns.\n1.0\n"
-    told = json.loads(run("config", "show", "horizon.delta", "--describe", "--json").stdout)
-    assert told == {"horizon.delta": {"value": 1.0, "meaning": "delta_h, in turns."}}
+    done = run("config", "show", "memory.capacity", "--describe")
+    assert done.stdout == "# Most patterns in M_long.\n10000\n"
+    told = json.loads(run("config", "show", "memory.capacity", "--describe", "--json").stdout)
+    assert told == {"memory.capacity": {"value": 10000, "meaning": "Most patterns in M_long."}}
 
 
 @pytest.mark.parametrize(

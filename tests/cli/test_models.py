@@ -82,9 +82,9 @@ def test_broken_pieces_leave_nothing(
 
 def test_how_to_use_a_model_is_valid(root: Path) -> None:
     for use in models.USE.values():
-        config = load_config(
-            root / "params.yaml", overrides=[use.format("x"), "sft.warmup={kind: none}"]
-        )
+        options = shlex.split(use.format("x"))
+        given = dict(zip(options[::2], options[1::2], strict=True))
+        config = load_config(root / "params.yaml", given.get("--profile"), [given["--set"]])
         assert "x" in {
             str(getattr(config.embedding, "folder", "")),
             str(getattr(config.agent, "folder", "")),

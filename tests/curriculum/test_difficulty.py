@@ -12,7 +12,10 @@ from progrl.errors import CheckpointError, ConfigurationError
 from tests.builders import make_task
 
 ADAPTIVE = CurriculumConfig(
-    window=100, reachable=0.5, difficulty=AdaptiveDifficulty(kind="adaptive", sharpness=1.0)
+    pool=200,
+    window=100,
+    reachable=0.5,
+    difficulty=AdaptiveDifficulty(kind="adaptive", sharpness=1.0),
 )
 UNIFORM = ADAPTIVE.model_copy(update={"difficulty": UniformDifficulty(kind="uniform")})
 TASKS = [make_task(n, level=n % 5 + 1, expert_turns=2 + 3 * (n % 5)) for n in range(200)]

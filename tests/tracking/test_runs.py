@@ -60,7 +60,7 @@ def test_a_stage_is_the_child_of_a_pipeline(project: Path, config: Config, store
     assert child.info.status == parent.info.status == "FINISHED"
     assert child.data.params["sft.schedule.kind"] == "trapezoid"
     assert child.data.params["seed"] == "1"
-    assert parent.data.params["horizon.delta"] == "1.0"
+    assert parent.data.params["memory.capacity"] == "10000"
     assert child.data.tags["progrl.configuration"] == parent.data.tags["progrl.configuration"]
     assert child.data.metrics["final/loss"] == 0.5
     told = run_of(_work(project))
