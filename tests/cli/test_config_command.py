@@ -74,3 +74,11 @@ def test_show_a_key_that_is_not_there(key: str, hint: str, run: Run) -> None:
     assert (done.exit_code, done.stdout) == (2, "")
     assert f"No key {key!r}" in done.stderr
     assert hint in done.stderr
+
+
+def test_reference_names_every_key_in_use(run: Run, root: Path) -> None:
+    written = run("config", "reference").stdout
+    for key, _, meaning in leaves(load_config(root / "params.yaml")):
+        name = key.removesuffix(".kind")
+        assert f"| `{name}.kind: " in written if key != name else f"| `{key}` |" in written
+        assert meaning in written
