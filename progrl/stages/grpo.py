@@ -2,7 +2,6 @@
 
 from progrl.agent.model import load_agent_folder, save_model
 from progrl.agent.seats import ModelAgent
-from progrl.dialogue.tasks import check_disjoint
 from progrl.files import file_digest, write_json, write_jsonl
 from progrl.seeds import Seed
 from progrl.stages.base import Context, Metrics, Stage
@@ -13,7 +12,7 @@ from progrl.stages.parts import (
     encoder_of,
     engine_of,
     set_threads,
-    tasks_of,
+    splits_of,
     world_of,
 )
 from progrl.stages.sft import MODEL as START
@@ -28,10 +27,7 @@ def run(context: Context) -> Metrics:
     set_threads(config)
     timings = Timings(context.work)
     model, codec = load_agent_folder(root / START)
-    tasks = tasks_of(context, "train")
-    validation = tasks_of(context, "validation")
-    tests = tasks_of(context, "test", (*config.domains.train, *config.domains.held_out))
-    check_disjoint(train=tasks, validation=validation, test=tests)
+    splits = splits_of(context)
     engine = engine_of(config, model)
     agents = {
         kind: ModelAgent(engine, codec, temperature, config.engine.max_tokens, kind)
@@ -50,8 +46,8 @@ def run(context: Context) -> Metrics:
         greedy_agent=agents["greedy"],
         sync=engine.set_weights_from,
         world=world_of(context, config.user.family, config.engine.slots),
-        tasks=tasks[: config.curriculum.pool],
-        probe=validation[: config.grpo.probe_tasks],
+        tasks=splits["train"][: config.curriculum.pool],
+        probe=splits["validation"][: config.grpo.probe_tasks],
         encoder=encoder_of(context),
         seed=Seed.root(config.seed).child("grpo"),
         folder=context.work / "checkpoints",

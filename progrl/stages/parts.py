@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from progrl.config import Config
 from progrl.config.agent import FolderEncoder
-from progrl.dialogue.tasks import Task, read_tasks
+from progrl.dialogue.tasks import Split, Task, check_disjoint, read_tasks
 from progrl.embedding import CachedEncoder, Encoder, encoder
 from progrl.environments.contracts import Domain
 from progrl.environments.registry import domain
@@ -40,6 +40,22 @@ def tasks_of(context: Context, split: str, names: Sequence[str] | None = None) -
         for name in names or context.config.domains.train
         for task in read_tasks(tasks_file(context.root, name, split))
     ]
+
+
+def splits_of(context: Context) -> dict[Split, list[Task]]:
+    """The tasks to train on, to probe with, and never to touch before evaluation.
+
+    Raises:
+        DataError: two splits share a task.
+    """
+    domains = context.config.domains
+    splits: dict[Split, list[Task]] = {
+        "train": tasks_of(context, "train"),
+        "validation": tasks_of(context, "validation"),
+        "test": tasks_of(context, "test", (*domains.train, *domains.held_out)),
+    }
+    check_disjoint(**splits)
+    return splits
 
 
 def domains_of(config: Config) -> dict[str, Domain]:

@@ -8,6 +8,7 @@ from progrl.config import Config
 from progrl.config.agent import EmbeddedAgent
 from progrl.dialogue.codec import Codec
 from progrl.dialogue.compact import CompactCodec, train_tokenizer
+from progrl.dialogue.tasks import Split, Task
 from progrl.dialogue.trajectories import Trajectory, read_trajectories
 from progrl.environments.contracts import Domain
 from progrl.errors import DataError
@@ -15,7 +16,7 @@ from progrl.files import file_digest, write_json, write_jsonl
 from progrl.rewards import structured_reward
 from progrl.seeds import Seed
 from progrl.stages.base import Context, Metrics, Stage
-from progrl.stages.parts import DIALOGUES, TASKS, Timings, domains_of, set_threads
+from progrl.stages.parts import DIALOGUES, TASKS, Timings, domains_of, set_threads, splits_of
 from progrl.training.batching import Example
 from progrl.training.sft import Row, SftTrainer
 
@@ -28,8 +29,9 @@ def run(context: Context) -> Metrics:
     set_threads(config)
     timings = Timings(context.work)
     domains = domains_of(config)
-    dialogues = _best(read_trajectories(context.root / DIALOGUES / "train.jsonl"), config)
-    validation = read_trajectories(context.root / DIALOGUES / "validation.jsonl")
+    splits = splits_of(context)
+    dialogues = _best(_dialogues(context, "train", splits["train"]), config)
+    validation = _dialogues(context, "validation", splits["validation"])
     model, codec = _model(context, dialogues, domains, seed)
     save_model(context.root / UNTRAINED, model, codec)
     window = config.agent.window
@@ -59,6 +61,19 @@ def run(context: Context) -> Metrics:
     last = rows[-1]
     figures = {k: last[k] for k in ("loss", "validation_loss")}
     return {f"sft/{k}": float(v) for k, v in figures.items() if isinstance(v, int | float)}
+
+
+def _dialogues(context: Context, split: Split, tasks: Sequence[Task]) -> list[Trajectory]:
+    """The dialogues of a split; DataError where one is about no task of this split."""
+    path = context.root / DIALOGUES / f"{split}.jsonl"
+    dialogues, ids = read_trajectories(path), {task.id for task in tasks}
+    for number, dialogue in enumerate(dialogues, start=1):
+        if dialogue.task_id not in ids:
+            raise DataError(
+                f"{path}, line {number}: task {dialogue.task_id} is none of split {split!r}: "
+                "only its own may be learned from. Run `progrl generate` again."
+            )
+    return dialogues
 
 
 def _best(dialogues: list[Trajectory], config: Config) -> list[Trajectory]:

@@ -1,0 +1,101 @@
+"""Killed anywhere and started again, a stage ends with the very bytes of one left in peace."""
+
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from progrl.files import file_digest
+from tests.stages.conftest import finish, start
+
+pytestmark = pytest.mark.slow
+
+Copy = Callable[..., Path]
+Seen = Callable[[Path], bool]
+PATIENCE = 120.0  # seconds until a stage must have come to where it is to be killed
+KILLED = -9
+
+
+def kill(name: str, root: Path, log: Path, seen: Seen, delay: float) -> int:
+    """Start a stage, `kill -9` it `delay` seconds after `seen`; its exit code."""
+    process = start(name, root, log)
+    try:
+        end = time.monotonic() + PATIENCE
+        while process.poll() is None and not seen(root):
+            assert time.monotonic() < end, f"{log.read_text()}\n{name} did not come that far."
+            time.sleep(0.001)
+        time.sleep(delay)
+    finally:
+        process.kill()
+    return process.wait()
+
+
+def newest(root: Path, name: str) -> int:
+    """The step of the newest checkpoint; -1 before the stage has its folder for them."""
+    folders = list((root / "runs" / name).glob("*/checkpoints"))
+    steps = [int(p.name[5:]) for folder in folders for p in folder.glob("step-*")]
+    return max([0 if folders else -1, *steps])
+
+
+def reached(name: str, step: int, root: Path) -> bool:
+    """A checkpoint of `step` or later is there."""
+    return newest(root, name) >= step
+
+
+def unfinished(root: Path, name: str) -> set[Path]:
+    """Checkpoints that are being written, or were when the stage was killed."""
+    return set((root / "runs" / name).glob("*/checkpoints/.step-*"))
+
+
+def rows(root: Path, name: str) -> list[dict[str, float | None]]:
+    return [json.loads(row) for row in (root / "metrics" / f"{name}.jsonl").open()]
+
+
+def assert_same(one: Path, other: Path, *outputs: str) -> None:
+    assert {o: file_digest(one / o) for o in outputs} == {
+        o: file_digest(other / o) for o in outputs
+    }
+
+
+def test_grpo_killed_at_random_moments_ends_the_same(copy: Copy, tmp_path: Path) -> None:
+    inputs = ("data", "models/sft")
+    left, killed = copy("left", *inputs), copy("killed", *inputs)
+    said = finish("grpo", left, tmp_path / "left.log")
+    assert "resuming" not in said
+    # There is something to lose: weights have moved, and memory holds patterns.
+    assert file_digest(left / "models/sft/model.safetensors") != file_digest(
+        left / "models/grpo/model.safetensors"
+    )
+    assert any(row.get("gradient_norm") for row in rows(left, "grpo"))
+    assert rows(left, "grpo")[-1]["memory"]
+
+    random, log = Random(7), tmp_path / "killed.log"
+    # Before the first checkpoint, then some way into a step after one or two more.
+    for more, most in ((0, 0.3), (1, 0.3), (2, 0.4)):
+        step = max(0, newest(killed, "grpo")) + more
+        delay = random.uniform(0, most)
+        assert kill("grpo", killed, log, partial(reached, "grpo", step), delay) == KILLED
+        assert not (killed / "metrics" / "grpo.jsonl").exists()
+    # While a checkpoint is being written.
+    at, before = newest(killed, "grpo"), unfinished(killed, "grpo")
+    assert kill("grpo", killed, log, lambda r: unfinished(r, "grpo") > before, 0.0) == KILLED
+    assert f"resuming after step {at}" in log.read_text()
+    # While outputs are being written: the model is there, memory and metrics may not be yet.
+    kill("grpo", killed, log, lambda r: (r / "models" / "grpo").exists(), 0.0)
+
+    assert "resuming after step" in finish("grpo", killed, log)
+    assert_same(left, killed, "models/grpo", "memory", "metrics/grpo.jsonl")
+
+
+def test_sft_killed_ends_the_same(trained: Path, copy: Copy, tmp_path: Path) -> None:
+    killed, log = copy("killed", "data"), tmp_path / "killed.log"
+    # Where it has just gone from learning to copy to learning dialogues.
+    seen, delay = partial(reached, "sft", 40), Random(8).uniform(0, 0.4)
+    assert kill("sft", killed, log, seen, delay) == KILLED
+    assert not (killed / "models" / "sft").exists()
+    assert "resuming after step" in finish("sft", killed, log)
+    assert_same(trained, killed, "models/untrained", "models/sft", "metrics/sft.jsonl")
