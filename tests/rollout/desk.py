@@ -12,7 +12,7 @@ from progrl.agent.model import make_model
 from progrl.agent.seats import Agent, ExpertAgent, ModelAgent, Seat
 from progrl.config import load_config
 from progrl.dialogue.compact import CompactCodec, train_tokenizer
-from progrl.dialogue.messages import Action, Message, ToolSpec
+from progrl.dialogue.messages import Action, Message, ToolCall, ToolSpec
 from progrl.dialogue.tasks import Task
 from progrl.dialogue.trajectories import Trajectory
 from progrl.dialogue.users import UserReply, UserView
@@ -49,7 +49,10 @@ class WatchedEnvironment(ServiceEnvironment):
         self._steps += 1
         self.notes.actions.setdefault(self._task.id, []).append(action)
         self.notes.hook(self._task, self._steps)
-        return super().step(action)
+        result = super().step(action)
+        if isinstance(action, ToolCall):
+            self.notes.shown.setdefault(self._task.id, []).append(result.observation)
+        return result
 
     def hear(self, reply: UserReply) -> StepResult:
         self.notes.heard.setdefault(self._task.id, []).append(reply.text)
@@ -57,11 +60,12 @@ class WatchedEnvironment(ServiceEnvironment):
 
 
 class Notes:
-    """What environments of a `WatchedRetail` saw, by task."""
+    """By task: actions, the user's words, tools' results, as a `WatchedRetail` saw them."""
 
     def __init__(self, hook: StepHook | None = None) -> None:
         self.actions: dict[str, list[Action]] = {}
         self.heard: dict[str, list[str]] = {}
+        self.shown: dict[str, list[str]] = {}
         self.hook: StepHook = hook or (lambda task, step: None)
 
 
@@ -155,10 +159,12 @@ def world(
     return World({"retail": domain}, {"retail": user}, lambda seed: draw(family, seed), in_flight)
 
 
-def specs(some: Sequence[Task], horizon: int = 20, each: int = 1) -> list[EpisodeSpec]:
+def specs(
+    some: Sequence[Task], horizon: int = 20, each: int = 1, family: str = "a"
+) -> list[EpisodeSpec]:
     """`each` episodes of a task, of one user seed and seeds of their own."""
     return [
-        world().spec(
+        world(family=family).spec(
             task,
             ROOT.child("task", task.id),
             ROOT.child("task", task.id).child("episode", number),
@@ -171,7 +177,7 @@ def specs(some: Sequence[Task], horizon: int = 20, each: int = 1) -> list[Episod
 
 
 @cache
-def _trained() -> tuple[Any, CompactCodec]:
+def trained() -> tuple[Any, CompactCodec]:
     """A tiny model that has seen enough dialogues to talk and to call, well or not."""
     dialogues: list[Trajectory] = world().play(specs(tasks(100)), ExpertAgent())
     texts = [m.content for d in dialogues for m in d.history() if m.content]
@@ -197,7 +203,7 @@ def _trained() -> tuple[Any, CompactCodec]:
 
 def model_agent(slots: int = 32, temperature: float = 1.0) -> ModelAgent:
     """The tiny model over an engine of its own, which keeps what it opens."""
-    model, codec = _trained()
+    model, codec = trained()
     engine = OpenedEngine(model, slots=slots, window=1024)
     engine.opened = []
     return ModelAgent(engine, codec, temperature, 24)
