@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
+from progrl.cli.output import grid
 from progrl.files import read_json
 from progrl.reporting import results_table
 from progrl.tracking import page, tracking_uri
@@ -34,16 +34,9 @@ def summarise(job: Job, run: str | None, experiment: str) -> dict[str, Any]:
 
 def show(summary: Mapping[str, Any], console: Console) -> None:
     """Print the table and the places."""
-    rows = summary["rows"]
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in rows[0] if rows else ():
-        table.add_column(name, no_wrap=True)
-    before = None
-    for row in rows:
-        if before not in (None, row["benchmark"]):
-            table.add_section()
-        before = row["benchmark"]
-        table.add_row(*row.values())
+    table = grid(summary["rows"], "benchmark")
+    for column in table.columns:
+        column.no_wrap = True
     console.print(table)
     console.print()
     for name, text in places(summary).items():

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
-from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
     PreTrainedModel,
@@ -30,8 +27,6 @@ _quiet: Any = transformers_logging
 _quiet.disable_progress_bar()
 
 MANIFEST = "manifest.json"
-_INDEX = "model.safetensors.index.json"
-_WEIGHTS = "model.safetensors"
 
 
 def make_model(
@@ -121,27 +116,6 @@ def check_folder(folder: Path) -> None:
                 f"{folder / name}: damaged or changed since it was written (its SHA-256 is not "
                 f"the one in {MANIFEST}). Write the model again."
             )
-
-
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of a model folder, by name, from one safetensors file or several.
-
-    Raises:
-        CheckpointError: a file is missing or damaged.
-    """
-    check_folder(folder)
-    names = [_WEIGHTS]
-    if (folder / _INDEX).is_file():
-        names = sorted(set(_json(folder / _INDEX)["weight_map"].values()))
-    tensors: dict[str, Tensor] = {}
-    for name in names:
-        try:
-            tensors |= load_file(folder / name)
-        except FileNotFoundError:
-            raise CheckpointError(f"{folder}: {name} is missing.") from None
-        except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{folder / name}: damaged ({error}).") from None
-    return tensors
 
 
 def load_model(folder: Path, dtype: str = "float32") -> PreTrainedModel:
