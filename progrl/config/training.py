@@ -105,6 +105,19 @@ class PaperNormalisation(Section):
     kind: Literal["paper"]
 
 
+class TreeCredit(Section):
+    """Each token is credited with what it did to the expected score: the mean score of the
+    group's episodes that go on alike after it, less that before it."""
+
+    kind: Literal["tree"]
+
+
+class EqualCredit(Section):
+    """Each token of an episode has the episode's advantage, to PMT's letter."""
+
+    kind: Literal["equalized"]
+
+
 class GrpoConfig(Section):
     """Group relative policy optimisation (eq. 5-6)."""
 
@@ -135,6 +148,8 @@ class GrpoConfig(Section):
     constant."""
     normalisation: Annotated[FloorNormalisation | PaperNormalisation, Field(discriminator="kind")]
     """How a group's scores become advantages."""
+    credit: Annotated[TreeCredit | EqualCredit, Field(discriminator="kind")]
+    """How an episode's advantage is shared among its tokens."""
     dynamic_sampling: bool
     """Replace groups without signal by groups of further tasks, once a step."""
     temperature: Positive

@@ -23,7 +23,7 @@ class Scorer(nn.Module):
         self.model = model
         self._half = dtype == "bfloat16"
 
-    def forward(self, ids: Tensor, mask: Tensor, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
+    def forward(self, ids: Tensor, mask: Tensor, temperature: float = 1.0) -> Tensor:
         """Score the tokens that `mask` selects.
 
         Sequences are padded on the right, where causal attention keeps padding from mattering;
@@ -35,8 +35,7 @@ class Scorer(nn.Module):
             temperature: logits are divided by it, as in sampling.
 
         Returns:
-            log-probabilities [N] in nats and entropies [N] of the distributions they come from, N
-            the number of selected tokens, row by row.
+            log-probabilities [N] in nats, N the number of selected tokens, row by row.
         """
         with torch.autocast(ids.device.type, torch.bfloat16, enabled=self._half):
             hidden = self.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
@@ -49,16 +48,9 @@ class Scorer(nn.Module):
                 parts.append(checkpoint(_score, head, *piece, temperature, use_reentrant=False))
             else:
                 parts.append(_score(head, *piece, temperature))
-        if not parts:
-            return hidden.new_zeros(0), hidden.new_zeros(0)
-        logprobs, entropies = zip(*parts, strict=True)
-        return torch.cat(logprobs), torch.cat(entropies)
+        return torch.cat(parts) if parts else hidden.new_zeros(0)
 
 
-def _score(
-    head: nn.Module, hidden: Tensor, targets: Tensor, temperature: float
-) -> tuple[Tensor, Tensor]:
-    logits = head(hidden).float() / temperature
-    logprobs = torch.log_softmax(logits, dim=-1)
-    entropy = -(logprobs.detach().exp() * logprobs.detach()).sum(-1)
-    return logprobs.gather(-1, targets[:, None]).squeeze(-1), entropy
+def _score(head: nn.Module, hidden: Tensor, targets: Tensor, temperature: float) -> Tensor:
+    logprobs = torch.log_softmax(head(hidden).float() / temperature, dim=-1)
+    return logprobs.gather(-1, targets[:, None]).squeeze(-1)

@@ -130,7 +130,7 @@ class SftTrainer:
         tokens = sum(example.learned for example in batch)
         total = 0.0
         for micro in microbatches(batch, self.config.tokens_per_microbatch):
-            logprobs, _ = optimiser.scorer(micro.ids, micro.mask)
+            logprobs = optimiser.scorer(micro.ids, micro.mask)
             loss = -logprobs.sum() / tokens
             optimiser.backward(loss)
             total += loss.item()
@@ -152,6 +152,6 @@ class SftTrainer:
         total = 0.0
         with torch.no_grad():
             for micro in microbatches(self.validation, self.config.tokens_per_microbatch):
-                logprobs, _ = optimiser.scorer(micro.ids, micro.mask)
+                logprobs = optimiser.scorer(micro.ids, micro.mask)
                 total -= logprobs.sum().item()
         return total / tokens

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from progrl.config.training import GrpoConfig
+from progrl.config.training import GrpoConfig, TreeCredit
 from progrl.dialogue.trajectories import Trajectory
 from progrl.errors import DataError
-from progrl.rewards import group_advantages
+from progrl.rewards import group_advantages, tree_advantages
 from progrl.training.batching import Example, gather, microbatches
 from progrl.training.objective import clipped_loss, kl_penalty, token_weights
 from progrl.training.optimiser import Optimiser
@@ -25,12 +25,12 @@ class Episode:
     Attributes:
         example: ids and mask.
         old: log-probabilities at sampling time, one a sampled token.
-        advantage: z, the same for all tokens of the episode.
+        advantages: one a sampled token.
     """
 
     example: Example
     old: Sequence[float]
-    advantage: float
+    advantages: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +42,22 @@ class Group:
 
     def episodes(self, config: GrpoConfig) -> list[Episode]:
         """The valid episodes with advantages; empty where the group carries no signal."""
-        advantages = group_advantages(self.scores, config.normalisation)
-        if advantages is None:
+        scored = group_advantages(self.scores, config.normalisation)
+        if scored is None:
             return []
-        valid = [t for t in self.trajectories if t.valid]
+        examples = [example(t) for t in self.trajectories if t.valid]
+        if isinstance(config.credit, TreeCredit):
+            credit = tree_advantages([e.ids for e, _ in examples], scored.tolist())
+        else:
+            credit = [[float(z)] * len(e.ids) for (e, _), z in zip(examples, scored, strict=True)]
         return [
-            episode(trajectory, float(z)) for trajectory, z in zip(valid, advantages, strict=True)
+            Episode(e, old, [a for a, learned in zip(row, e.mask, strict=True) if learned])
+            for (e, old), row in zip(examples, credit, strict=True)
         ]
 
 
-def episode(trajectory: Trajectory, advantage: float) -> Episode:
-    """A trajectory as training sees it: the very ids that were sampled.
+def example(trajectory: Trajectory) -> tuple[Example, list[float]]:
+    """A trajectory as training sees it: the very ids that were sampled, and how likely they were.
 
     Raises:
         DataError: ids, mask and log-probabilities do not fit, or nothing was sampled; the message
@@ -65,12 +70,17 @@ def episode(trajectory: Trajectory, advantage: float) -> Episode:
             f"Episode of task {trajectory.task_id} (seed {trajectory.seed}) has {sum(mask)} "
             f"sampled tokens but {len(old)} log-probabilities: it cannot be trained on."
         )
-    return Episode(Example(ids, mask), old, advantage)
+    return Example(ids, mask), old
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateStats:
-    """Means over the tokens of one training step; `kl` in nats, of the policy before and after."""
+    """Means over the sampled tokens of one training step.
+
+    Attributes:
+        entropy: in nats, of the policy that sampled; estimated by -log p of what it sampled.
+        kl: in nats, of the policy before and after.
+    """
 
     loss: float
     entropy: float
@@ -137,26 +147,39 @@ def _accumulate(
     reference: Scorer | None,
     sums: _Sums,
 ) -> None:
-    examples = [e.example for e in episodes]
-    lengths = [len(e.old) for e in episodes]
-    weights = token_weights(lengths, config.aggregation, longest)
-    advantages = [[e.advantage] * len(e.old) for e in episodes]
-    for micro in microbatches(examples, config.tokens_per_microbatch):
-        logprobs, entropy = optimiser.scorer(micro.ids, micro.mask, config.temperature)
+    rows = token_weights([len(e.old) for e in episodes], config.aggregation, longest)
+    sums.entropy -= sum(sum(e.old) for e in episodes)
+    sums.tokens += sum(len(e.old) for e in episodes)
+    if reference is None:  # else every token pays for how far it strays
+        pairs = [_credited(e, w) for e, w in zip(episodes, rows, strict=True)]
+        episodes, rows = [e for e, _ in pairs if e.old], [w for e, w in pairs if e.old]
+    for micro in microbatches([e.example for e in episodes], config.tokens_per_microbatch):
+        logprobs = optimiser.scorer(micro.ids, micro.mask, config.temperature)
         old = gather(micro, [e.old for e in episodes])
-        loss, clipped = clipped_loss(
-            logprobs, old, gather(micro, advantages), config.clip_low, config.clip_high
-        )
+        advantages = gather(micro, [e.advantages for e in episodes])
+        loss, clipped = clipped_loss(logprobs, old, advantages, config.clip_low, config.clip_high)
         if reference is not None:
             with torch.no_grad():
-                frozen, _ = reference(micro.ids, micro.mask, config.temperature)
+                frozen = reference(micro.ids, micro.mask, config.temperature)
             loss = loss + config.kl * kl_penalty(logprobs, frozen)
-        total = (loss * gather(micro, weights)).sum()
+        total = (loss * gather(micro, rows)).sum()
         optimiser.backward(total)
         sums.loss += total.item()
-        sums.entropy += entropy.sum().item()
         sums.clipped += clipped.sum().item()
-        sums.tokens += len(logprobs)
+
+
+def _credited(episode: Episode, weights: Sequence[float]) -> tuple[Episode, list[float]]:
+    """The episode and its weights without the tokens whose advantage is 0: they add nothing to
+    loss or gradient. After the last that counts nothing needs to be read either."""
+    ids, at = episode.example.ids, -1
+    learned = (i for i, m in enumerate(episode.example.mask) if m)
+    kept = [(i, k) for k, i in enumerate(learned) if episode.advantages[k]]
+    mask = [False] * len(ids)
+    for at, _ in kept:
+        mask[at] = True
+    old, advantages = ([row[k] for _, k in kept] for row in (episode.old, episode.advantages))
+    example = Example(ids[: at + 1], mask[: at + 1])
+    return Episode(example, old, advantages), [weights[k] for _, k in kept]
 
 
 def _moved(optimiser: Optimiser, episodes: Sequence[Episode], config: GrpoConfig) -> float:
@@ -167,7 +190,7 @@ def _moved(optimiser: Optimiser, episodes: Sequence[Episode], config: GrpoConfig
     examples = [e.example for e in episodes]
     micro = next(microbatches(examples, config.tokens_per_microbatch))
     with torch.no_grad():
-        after, _ = optimiser.scorer(micro.ids, micro.mask, config.temperature)
+        after = optimiser.scorer(micro.ids, micro.mask, config.temperature)
     before: Tensor = gather(micro, [e.old for e in episodes])
     return float(kl_penalty(before, after).mean())
 

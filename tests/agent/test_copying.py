@@ -18,7 +18,7 @@ def loss_on_repeats(copying: bool, seed: int) -> float:
         once = random.sample(range(64, 512), 16)
         mask = torch.tensor([[False] * 16 + [True] * 15])
         with torch.no_grad():
-            logprobs, _ = Scorer(model)(torch.tensor([once * 2]), mask)
+            logprobs = Scorer(model)(torch.tensor([once * 2]), mask)
         total -= float(logprobs.mean()) / 8
     return total
 

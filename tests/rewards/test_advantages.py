@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from progrl.config.training import FloorNormalisation, PaperNormalisation
-from progrl.rewards import group_advantages
+from progrl.rewards import group_advantages, tree_advantages
 
 FLOOR = FloorNormalisation(kind="floor", floor=0.1)
 PAPER = PaperNormalisation(kind="paper")
@@ -38,3 +38,31 @@ def test_mean_zero_and_worst_negative(values: list[float]) -> None:
         assert abs(z.mean()) < 1e-9
         assert z[int(np.argmin(values))] < 0 < z[int(np.argmax(values))]
         assert np.abs(z).max() <= len(values)
+
+
+def test_the_tree_credits_the_token_that_decided() -> None:
+    """Four episodes: token 5 or 6 decides; of those with 5, token 8 or 9 after the reply 7."""
+    sequences = [[1, 5, 7, 8], [1, 5, 7, 9], [1, 6, 7, 8], [1, 6, 7, 9]]
+    credit = tree_advantages(sequences, [3.0, 1.0, -2.0, -2.0])
+    assert credit == [[0, 2, 0, 1], [0, 2, 0, -1], [0, -2, 0, 0], [0, -2, 0, 0]]
+
+
+def test_a_token_that_all_took_is_worth_exactly_nothing() -> None:
+    credit = tree_advantages([[4, 5, 6], [4, 5, 7], [4, 5, 8]], [0.1, 0.2, -0.3])
+    assert [row[:2] for row in credit] == [[0.0, 0.0]] * 3
+    assert [row[2] for row in credit] == pytest.approx([0.1, 0.2, -0.3])
+
+
+@given(st.lists(st.lists(st.integers(0, 2), min_size=4, max_size=4), min_size=2, max_size=12))
+def test_token_advantages_sum_to_the_episodes(sequences: list[list[int]]) -> None:
+    """To the mean of those identical to it; and at each fork the mean advantage is 0."""
+    z = group_advantages([sum(s) + i / 7 for i, s in enumerate(sequences)], FLOOR)
+    assert z is not None
+    credit = tree_advantages(sequences, z.tolist())
+    for ids, row in zip(sequences, credit, strict=True):
+        alike = [a for other, a in zip(sequences, z, strict=True) if other == ids]
+        assert sum(row) == pytest.approx(float(np.mean(alike)), abs=1e-9)
+    for at in range(4):
+        for prefix in {tuple(s[:at]) for s in sequences}:
+            met = [r[at] for s, r in zip(sequences, credit, strict=True) if tuple(s[:at]) == prefix]
+            assert sum(met) == pytest.approx(0.0, abs=1e-9)

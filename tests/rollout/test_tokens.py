@@ -14,7 +14,7 @@ from progrl.environments.contracts import Domain, Environment
 from progrl.seeds import Seed
 from progrl.training.batching import gather, microbatches
 from progrl.training.scoring import Scorer
-from progrl.training.update import episode
+from progrl.training.update import example
 from tests.rollout.desk import OpenedEngine, model_agent, specs, tasks, trained, world
 
 EPISODES = 1000
@@ -61,19 +61,19 @@ def test_what_the_engine_sampled_is_what_the_loss_is_over() -> None:
     assert sum(len(t.turns) > 1 for t in played) > EPISODES / 2
     assert {turn.source for t in played for turn in t.turns} == {"", "tool", "user"}
 
-    episodes = [episode(trajectory, 1.0) for trajectory in played]
-    for trajectory, ready in zip(played, episodes, strict=True):
+    examples = [example(trajectory) for trajectory in played]
+    for trajectory, (ready, old) in zip(played, examples, strict=True):
         samples = agent.samples[trajectory.seed]
-        assert ready.example.ids == agent.read[trajectory.seed].ids
-        learned = [i for i, m in zip(ready.example.ids, ready.example.mask, strict=True) if m]
+        assert ready.ids == agent.read[trajectory.seed].ids
+        learned = [i for i, m in zip(ready.ids, ready.mask, strict=True) if m]
         assert learned == [i for sample in samples for i in sample.ids]
-        assert list(ready.old) == [p for sample in samples for p in sample.logprobs]
-        assert ready.example.learned == len(learned) > 0
+        assert list(old) == [p for sample in samples for p in sample.logprobs]
+        assert ready.learned == len(learned) > 0
 
     # The trainer finds the probabilities that the engine sampled with: it reads what that has read.
-    scorer, examples = Scorer(trained()[0]).eval(), [e.example for e in episodes]
-    for micro in microbatches(examples, 8192):
+    scorer = Scorer(trained()[0]).eval()
+    for micro in microbatches([e for e, _ in examples], 8192):
         with torch.no_grad():
-            logprobs, _ = scorer(micro.ids, micro.mask, agent.temperature)
-        old = gather(micro, [e.old for e in episodes])
+            logprobs = scorer(micro.ids, micro.mask, agent.temperature)
+        old = gather(micro, [old for _, old in examples])
         torch.testing.assert_close(logprobs, old, atol=1e-4, rtol=0)

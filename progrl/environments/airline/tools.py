@@ -49,7 +49,7 @@ def _get_reservation(session: Session, arguments: Mapping[str, str]) -> Result:
 def _search(session: Session, arguments: Mapping[str, str]) -> Result:
     origin, destination = (arguments[k].strip().lower() for k in ("origin", "destination"))
     found = [
-        f"{key} day {flight['day']} price {flight['price']}"
+        f"day {flight['day']} flight {key} price {flight['price']}"
         for key, flight in session.world.tables["flight"].items()
         if flight["origin"] == origin and flight["destination"] == destination
     ]

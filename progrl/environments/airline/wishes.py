@@ -131,7 +131,7 @@ KINDS = (
             "change_flight:{reservation}:{flight}",
         ),
         mentions=("{reservation}", "{day}"),
-        confirm="rebook reservation {reservation} to day {day} . confirm ?",
+        confirm="rebook reservation {reservation} to day {day} flight {flight} . confirm ?",
         flexible="day",
     ),
     Kind(

@@ -1,6 +1,6 @@
 """The shop's policy and tools."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from progrl.environments.service.shared import REASONS
 from progrl.environments.service.tools import (
@@ -29,9 +29,12 @@ Hand over to a person whoever asks for it, and lost orders once the user is foun
 """
 
 
-def _price(session: Session, item: str) -> str:
-    record = session.world.tables["item"][item]
-    return f"{item} {record['option']} {record['product']} {record['price']}"
+def _listed(session: Session, items: Sequence[str], label: str, more: str = "") -> str:
+    """Ids and prices of items, each right after its label: to read one is to copy what follows."""
+    table = session.world.tables["item"]
+    ids = (" ".join((table[i][label], i, *([table[i][more]] if more else ()))) for i in items)
+    prices = (f"{table[i][label]} {table[i]['price']}" for i in items)
+    return f"items {' , '.join(ids)} ; prices {' , '.join(prices)}"
 
 
 def _get_order(session: Session, arguments: Mapping[str, str]) -> Result:
@@ -39,9 +42,9 @@ def _get_order(session: Session, arguments: Mapping[str, str]) -> Result:
     order = session.world.get("order", key)
     if order is None:
         raise Refusal(f"no order {key}")
-    items = " ; ".join(f"item {_price(session, item)}" for item in order["items"])
     text = (
-        f"order {key} {order['status']} day {order['day']} ; user {order['user']} ; {items} ; "
+        f"order {key} {order['status']} day {order['day']} ; user {order['user']} ; "
+        f"{_listed(session, order['items'], 'product', 'option')} ; "
         f"to {order['address']} ; pay {order['pay']}"
     )
     return Result(text + (f" ; {order['note']}" if order["note"] else ""), f"get_order:{key}")
@@ -52,9 +55,8 @@ def _get_product(session: Session, arguments: Mapping[str, str]) -> Result:
     product = session.world.get("product", name)
     if product is None:
         raise Refusal(f"no product {name}")
-    items = session.world.tables["item"]
-    variants = (f"{key} {items[key]['option']} {items[key]['price']}" for key in product["items"])
-    return Result(f"product {name} ; {' ; '.join(variants)}", f"get_product:{name}")
+    text = f"product {name} ; {_listed(session, product['items'], 'option')}"
+    return Result(text, f"get_product:{name}")
 
 
 def _changeable(session: Session, key: str, status: str) -> Record:

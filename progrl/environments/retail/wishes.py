@@ -127,7 +127,7 @@ _ACT = (
         closer="the {item} is returned",
         write=Call("return_items", _ITEM, "return_items:{order}:{item_id}"),
         mentions=("{order}", "{item}"),
-        confirm="return {item} of order {order} . confirm ?",
+        confirm="return {item} {item_id} of order {order} . confirm ?",
         flexible="item",
     ),
     Kind(
@@ -148,7 +148,7 @@ _ACT = (
         closer="the {item} is returned , refund {refund}",
         write=Call("return_items", _ITEM, "return_items:{order}:{item_id}"),
         mentions=("{order}", "{item}"),
-        confirm="return {item} of order {order} . confirm ?",
+        confirm="return {item} {item_id} of order {order} . confirm ?",
         tell=("{refund}",),
         tell_verbs=("refund", "refunded"),
         flexible="item",
@@ -161,7 +161,7 @@ _ACT = (
         closer="the {item} is exchanged for {option}",
         write=Call("exchange_items", _SWAP, "exchange_items:{order}:{item_id}>{new_id}"),
         mentions=("{order}", "{item}", "{option}"),
-        confirm="exchange {item} of order {order} for {option} . confirm ?",
+        confirm="exchange {item} {item_id} of order {order} for {option} {new_id} . confirm ?",
         flexible="option",
     ),
     Kind(
@@ -172,7 +172,7 @@ _ACT = (
         closer="the {item} is swapped for {option}",
         write=Call("modify_items", _SWAP, "modify_items:{order}:{item_id}>{new_id}"),
         mentions=("{order}", "{item}", "{option}"),
-        confirm="swap {item} of order {order} for {option} . confirm ?",
+        confirm="swap {item} {item_id} of order {order} for {option} {new_id} . confirm ?",
         flexible="option",
     ),
     Kind(
