@@ -7,6 +7,8 @@ The class is called with its validated options, or with nothing where it declare
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
@@ -33,24 +35,48 @@ def domains() -> list[str]:
     return sorted(_targets())
 
 
-def find(name: str) -> Callable[..., Domain]:
-    """The class of the domain `name`.
+def plugin_sources(name: str) -> list[Path]:
+    """The Python files of the package or module that adds the domain; none for progrl's own.
 
     Raises:
-        ConfigurationError: there is none of that name, or its module cannot be imported.
+        ConfigurationError: there is no domain of that name, or its package is not there.
     """
+    top = _target(name).partition(":")[0].partition(".")[0]
+    if top == __name__.partition(".")[0]:
+        return []
+    found = find_spec(top)
+    if found is None or found.origin is None:
+        raise ConfigurationError(
+            f"Domain {name!r}: its package {top!r} is not installed. Install it, or take the "
+            "domain out of `domains`."
+        )
+    origin = Path(found.origin)
+    return sorted(origin.parent.rglob("*.py")) if origin.name == "__init__.py" else [origin]
+
+
+def _target(name: str) -> str:
     targets = _targets()
     if name not in targets:
         raise ConfigurationError(
             f"There is no domain {name!r}. Known are: {', '.join(sorted(targets))}. A package adds "
             f"one by the entry point group {GROUP!r}."
         )
-    module, _, attribute = targets[name].partition(":")
+    return targets[name]
+
+
+def find(name: str) -> Callable[..., Domain]:
+    """The class of the domain `name`.
+
+    Raises:
+        ConfigurationError: there is none of that name, or its module cannot be imported.
+    """
+    target = _target(name)
+    module, _, attribute = target.partition(":")
     try:
         return cast(Callable[..., Domain], getattr(import_module(module), attribute))
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(
-            f"Domain {name!r} ({targets[name]}) cannot be imported: {error}. Install what it needs."
+            f"Domain {name!r} ({target}) cannot be imported: {error}. Install what it needs."
         ) from error
 
 

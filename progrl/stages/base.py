@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from progrl.config import Config, resolved
+from progrl.environments.registry import plugin_sources
 from progrl.errors import ConfigurationError, DataError
 from progrl.files import digest, exclusive, file_digest, read_json, write_json
 from progrl.tracking.contracts import Metrics, Recorder, Silent
@@ -118,7 +119,7 @@ def _source_digest(packages: tuple[str, ...]) -> str:
 
 
 def input_hash(stage: Stage, config: Config, root: Path) -> str:
-    """16 hex digits over the stage's sections, inputs and sources.
+    """16 hex digits over the stage's sections, inputs and sources, those of plug-ins included.
 
     Raises:
         DataError: an input is missing; the message names the stage that writes it.
@@ -133,7 +134,12 @@ def input_hash(stage: Stage, config: Config, root: Path) -> str:
             raise DataError(f"{path}: missing, and stage {stage.name} reads it. {hint}".strip())
         inputs[name] = file_digest(path)
     sections = {name: tree[name] for name in stage.sections}
-    return digest([stage.name, sections, inputs, _source_digest(stage.packages)])[:16]
+    given = [stage.name, sections, inputs, _source_digest(stage.packages)]
+    if "domains" in stage.sections:
+        names = (*config.domains.train, *config.domains.held_out)
+        plugins = {n: [file_digest(f) for f in plugin_sources(n)] for n in names}
+        given.append({name: files for name, files in plugins.items() if files})
+    return digest(given)[:16]
 
 
 def _outputs(stage: Stage, root: Path) -> dict[str, str]:

@@ -1,14 +1,17 @@
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
+from progrl.config import load_config
 from progrl.environments import registry
-from progrl.environments.registry import domain, domains, find
+from progrl.environments.registry import domain, domains, find, plugin_sources
 from progrl.environments.retail import Retail
 from progrl.errors import ConfigurationError
+from progrl.stages.base import find_stage, input_hash
 
 
 def test_finds_the_built_in_domains_by_name() -> None:
@@ -88,6 +91,26 @@ def test_a_domain_that_cannot_be_imported_says_which(monkeypatch: pytest.MonkeyP
     _points(monkeypatch, gone="no_such_package:Gone")
     with pytest.raises(ConfigurationError, match="no_such_package:Gone"):
         domain("gone")
+
+
+def test_a_plug_ins_sources_decide_whether_a_stage_runs_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    module = tmp_path / "plugged_in.py"
+    module.write_text("class Plugged: ...\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    _points(monkeypatch, plugged="plugged_in:Plugged", gone="no_such_package:Gone")
+    assert plugin_sources("retail") == []
+    assert plugin_sources("plugged") == [module]
+    with pytest.raises(ConfigurationError, match="no_such_package"):
+        plugin_sources("gone")
+
+    config = load_config(overrides=["domains.held_out=[plugged]"])
+    stage = find_stage("generate")
+    before = input_hash(stage, config, tmp_path)
+    assert input_hash(stage, config, tmp_path) == before
+    module.write_text("class Plugged: name = 'plugged'\n")
+    assert input_hash(stage, config, tmp_path) != before
 
 
 def test_looking_up_a_domain_imports_no_torch() -> None:
