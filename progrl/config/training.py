@@ -1,10 +1,11 @@
 """How the agent is trained: warm start, GRPO, rewards, curriculum, memory."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from progrl.config.base import Count, Fraction, Natural, NonNegative, Positive, Section
+from progrl.config.credit import CreditConfig, NormalisationConfig, ScoreConfig
 
 
 class WarmupFlatDown(Section):
@@ -91,33 +92,6 @@ class SftConfig(Section):
     """Steps between checkpoints."""
 
 
-class FloorNormalisation(Section):
-    """z = (S - mean) / max(std, floor): small differences within a group stay small."""
-
-    kind: Literal["floor"]
-    floor: Positive
-    """Smallest divisor, in units of the score."""
-
-
-class PaperNormalisation(Section):
-    """z = (S - mean) / (std + 1e-6), to PMT's letter."""
-
-    kind: Literal["paper"]
-
-
-class TreeCredit(Section):
-    """Each token is credited with what it did to the expected score: the mean score of the
-    group's episodes that go on alike after it, less that before it."""
-
-    kind: Literal["tree"]
-
-
-class EqualCredit(Section):
-    """Each token of an episode has the episode's advantage, to PMT's letter."""
-
-    kind: Literal["equalized"]
-
-
 class GrpoConfig(Section):
     """Group relative policy optimisation (eq. 5-6)."""
 
@@ -146,9 +120,11 @@ class GrpoConfig(Section):
     aggregation: Literal["token_mean", "sequence_mean", "dr_grpo"]
     """How token losses become one: mean over tokens; mean over episodes of means; sum over a
     constant."""
-    normalisation: Annotated[FloorNormalisation | PaperNormalisation, Field(discriminator="kind")]
-    """How a group's scores become advantages."""
-    credit: Annotated[TreeCredit | EqualCredit, Field(discriminator="kind")]
+    score: ScoreConfig
+    """What an episode's rewards amount to, S."""
+    normalisation: NormalisationConfig
+    """How a group's scores become advantages, z."""
+    credit: CreditConfig
     """How an episode's advantage is shared among its tokens."""
     dynamic_sampling: bool
     """Replace groups without signal by groups of further tasks, once a step."""
@@ -181,6 +157,12 @@ class RewardConfig(Section):
     """w3."""
     reference: Annotated["Budget | Optimal", Field(discriminator="kind")]
     """T_opt of the efficiency."""
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if not self.task + self.progress + self.efficiency:
+            raise ValueError("task, progress, efficiency: one must be above 0, or all reward is 0")
+        return self
 
 
 class Budget(Section):

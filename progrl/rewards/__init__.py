@@ -1,12 +1,23 @@
 """From trajectories to scores and advantages: pure functions."""
 
 from progrl.rewards.advantages import group_advantages, tree_advantages
-from progrl.rewards.structured import RewardParts, structured_reward, turn_rewards
+from progrl.rewards.credit import rescale, trajectory_score, turn_advantages, turn_credits
+from progrl.rewards.structured import (
+    RewardParts,
+    structured_reward,
+    turn_reward_bounds,
+    turn_rewards,
+)
 
 __all__ = [
     "RewardParts",
     "group_advantages",
+    "rescale",
     "structured_reward",
+    "trajectory_score",
     "tree_advantages",
+    "turn_advantages",
+    "turn_credits",
+    "turn_reward_bounds",
     "turn_rewards",
 ]

@@ -5,15 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from progrl.config.training import FloorNormalisation, PaperNormalisation
+from progrl.config.credit import FloorNormalisation, NormalisationConfig
 
 SIGNAL = 1e-6
 
-Normalisation = FloorNormalisation | PaperNormalisation
-
 
 def group_advantages(
-    scores: Sequence[float], normalisation: Normalisation
+    scores: Sequence[float], normalisation: NormalisationConfig
 ) -> NDArray[np.float64] | None:
     """z = (S - mean) / divisor over the valid episodes of one group.
 

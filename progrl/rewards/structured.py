@@ -55,3 +55,8 @@ def turn_rewards(trajectory: Trajectory, config: RewardConfig) -> list[float]:
     rewards = [config.progress * turn.gain for turn in trajectory.turns]
     rewards[-1] += config.task * parts.task + config.efficiency * parts.efficiency
     return rewards
+
+
+def turn_reward_bounds(config: RewardConfig) -> tuple[float, float]:
+    """The least and the most that a turn of `turn_rewards` can earn."""
+    return 0.0, config.task + config.progress + config.efficiency

@@ -103,7 +103,7 @@ class GrpoTrainer:
     def _step(self, step: int) -> Row:
         node, grpo, turns = self.seed.child("step", step), self.config.grpo, self.horizon.turns
         tasks = self.sampler.draw(grpo.tasks, turns, self.window.rate, node.child("tasks").random())
-        groups = self._groups(tasks, node, step)
+        played = groups = self._groups(tasks, node, step)
         dead = [i for i, group in enumerate(groups) if not group.episodes(grpo)]
         if dead and grpo.dynamic_sampling:
             extra = self.sampler.draw(
@@ -111,6 +111,7 @@ class GrpoTrainer:
             )
             fresh = self._groups([t for t in extra if t not in tasks], node, step)
             groups = [g for i, g in enumerate(groups) if i not in dead] + fresh
+            played = played + fresh  # what is replaced is evidence, and costs tokens, all the same
         share = rate(grpo.schedule, step - 1, grpo.steps)
         with self.clock.measure("update"):
             stats = policy_update(
@@ -123,11 +124,11 @@ class GrpoTrainer:
                 self.reference,
             )
             self.sync(self.model)
-        trajectories = [t for group in groups for t in group.trajectories]
+        trajectories = [t for group in played for t in group.trajectories]
         self._remember(trajectories, step)
         return {
             **self._adapt(step, trajectories),
-            **_episodes_row(groups, self._parts(trajectories), grpo),
+            **_episodes_row(played, self._parts(trajectories), grpo),
             **stats_row(stats),
             "learning_rate": share * grpo.learning_rate,
             "memory": len(self.long),
@@ -152,7 +153,7 @@ class GrpoTrainer:
             trajectories = self.world.play(specs, self.sampler_agent, self.clock)
         check_faults(trajectories, self.config.grpo.max_fault_share)
         members = [trajectories[i : i + size] for i in range(0, len(trajectories), size)]
-        return [Group(m, [parts.total for parts in self._parts(m)]) for m in members]
+        return [Group.of(m, self.config.reward, self.config.grpo.score) for m in members]
 
     def _parts(self, trajectories: Sequence[Trajectory]) -> list[RewardParts]:
         return [structured_reward(t, self.config.reward) for t in trajectories if t.valid]

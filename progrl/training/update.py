@@ -8,10 +8,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from progrl.config.training import GrpoConfig, TreeCredit
+from progrl.config.credit import CreditConfig, EqualCredit, ScoreConfig, TreeCredit
+from progrl.config.training import GrpoConfig, RewardConfig
 from progrl.dialogue.trajectories import Trajectory
 from progrl.errors import DataError
-from progrl.rewards import group_advantages, tree_advantages
+from progrl.rewards import (
+    group_advantages,
+    rescale,
+    structured_reward,
+    trajectory_score,
+    tree_advantages,
+    turn_advantages,
+    turn_credits,
+    turn_reward_bounds,
+    turn_rewards,
+)
 from progrl.training.batching import Example, gather, microbatches
 from progrl.training.objective import clipped_loss, kl_penalty, token_weights
 from progrl.training.optimiser import Optimiser
@@ -35,25 +46,65 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The episodes of one task: all trajectories, and the scores of the valid ones in order."""
+    """The episodes of one task.
+
+    Attributes:
+        trajectories: all of them.
+        scores: S of the valid ones in order.
+        rewards: their turn rewards, rescaled to [0, 1]; read by turn credits alone.
+    """
 
     trajectories: Sequence[Trajectory]
     scores: Sequence[float]
+    rewards: Sequence[Sequence[float]] = ()
+
+    @classmethod
+    def of(
+        cls, trajectories: Sequence[Trajectory], reward: RewardConfig, score: ScoreConfig
+    ) -> "Group":
+        """The group of these episodes with their scores and turn rewards."""
+        valid = [t for t in trajectories if t.valid]
+        rewards = [turn_rewards(t, reward) for t in valid]
+        scores = [
+            trajectory_score(row, structured_reward(t, reward).total, score)
+            for t, row in zip(valid, rewards, strict=True)
+        ]
+        bounds = turn_reward_bounds(reward)
+        return cls(trajectories, scores, [rescale(row, bounds) for row in rewards])
 
     def episodes(self, config: GrpoConfig) -> list[Episode]:
         """The valid episodes with advantages; empty where the group carries no signal."""
         scored = group_advantages(self.scores, config.normalisation)
         if scored is None:
             return []
-        examples = [example(t) for t in self.trajectories if t.valid]
-        if isinstance(config.credit, TreeCredit):
-            credit = tree_advantages([e.ids for e, _ in examples], scored.tolist())
-        else:
-            credit = [[float(z)] * len(e.ids) for (e, _), z in zip(examples, scored, strict=True)]
-        return [
-            Episode(e, old, [a for a, learned in zip(row, e.mask, strict=True) if learned])
-            for (e, old), row in zip(examples, credit, strict=True)
-        ]
+        valid = [t for t in self.trajectories if t.valid]
+        examples = [example(t) for t in valid]
+        shared = self._shared([e for e, _ in examples], scored.tolist(), valid, config.credit)
+        return [Episode(e, old, row) for (e, old), row in zip(examples, shared, strict=True)]
+
+    def _shared(
+        self,
+        examples: Sequence[Example],
+        scored: Sequence[float],
+        valid: Sequence[Trajectory],
+        credit: CreditConfig,
+    ) -> list[list[float]]:
+        """Each valid episode's advantage z, shared among its sampled tokens."""
+        match credit:
+            case TreeCredit():
+                rows = tree_advantages([e.ids for e in examples], scored)
+                return [
+                    [a for a, learned in zip(row, e.mask, strict=True) if learned]
+                    for e, row in zip(examples, rows, strict=True)
+                ]
+            case EqualCredit():
+                return [[z] * e.learned for e, z in zip(examples, scored, strict=True)]
+        shared = []
+        for trajectory, z, rewards in zip(valid, scored, self.rewards, strict=True):
+            tokens = [len(turn.sampled) for turn in trajectory.turns]
+            row = turn_advantages(z, turn_credits(rewards, credit), tokens, credit.combine)
+            shared.append([a for a, n in zip(row, tokens, strict=True) for _ in range(n)])
+        return shared
 
 
 def example(trajectory: Trajectory) -> tuple[Example, list[float]]:

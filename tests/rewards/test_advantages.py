@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from progrl.config.training import FloorNormalisation, PaperNormalisation
+from progrl.config.credit import FloorNormalisation, PaperNormalisation
 from progrl.rewards import group_advantages, tree_advantages
 
 FLOOR = FloorNormalisation(kind="floor", floor=0.1)

@@ -7,7 +7,8 @@ import torch
 
 from progrl.agent.model import make_model
 from progrl.config import load_config
-from progrl.config.training import EqualCredit, GrpoConfig, TreeCredit
+from progrl.config.credit import EqualCredit, TreeCredit
+from progrl.config.training import GrpoConfig
 from progrl.dialogue.trajectories import End, Trajectory
 from progrl.errors import DataError
 from progrl.training.optimiser import Optimiser
