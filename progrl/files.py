@@ -85,6 +85,21 @@ def _restore(path: Path) -> None:
         os.replace(aside[-1], path)
 
 
+def remove_leftovers(path: Path) -> None:
+    """Remove what a killed process left of unfinished writes of `path`, and inside it.
+
+    For the one process that may write there: another's unfinished file would go too.
+    """
+    _restore(path)
+    left = list(path.parent.glob(f".{glob.escape(path.name)}.????????*"))
+    left += path.rglob(".*.????????") if path.is_dir() else []
+    for each in left:
+        if each.is_dir():
+            shutil.rmtree(each, ignore_errors=True)
+        else:
+            each.unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """Fill a temporary folder that takes `path`'s place only when the block ends well."""

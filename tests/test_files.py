@@ -251,3 +251,30 @@ with exclusive(Path({str(lock)!r}), "Stage grpo"):
         files.exclusive(lock, "Stage grpo"),
     ):
         pass
+
+
+def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
+    """A writer is killed within its write: a file, a folder, a file in the folder."""
+    code = """
+import os, sys
+from pathlib import Path
+from progrl import files
+root = Path(sys.argv[1])
+(root / "tasks").mkdir()
+(root / "tasks" / "a.jsonl").write_text("kept")
+(root / "other.json").write_text("kept")
+if not os.fork():
+    os.fsync = lambda _: os._exit(9)
+    files.write_text(root / "tasks" / "a.jsonl", "half")
+os.wait()
+with files.new_folder(root / "tasks") as folder:
+    (folder / "b.jsonl").write_text("half")
+    os._exit(9)
+"""
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)]).returncode == 9
+    hidden = [p for p in tmp_path.rglob("*") if any(q.startswith(".") for q in p.parts)]
+    assert len(hidden) == 3
+    files.remove_leftovers(tmp_path / "tasks")
+    left = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*"))
+    assert left == ["other.json", "tasks", "tasks/a.jsonl"]
+    assert (tmp_path / "tasks" / "a.jsonl").read_text() == "kept"

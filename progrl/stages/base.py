@@ -17,7 +17,7 @@ from typing import Protocol
 from progrl.config import Config, resolved
 from progrl.environments.registry import plugin_sources
 from progrl.errors import ConfigurationError, DataError
-from progrl.files import digest, exclusive, file_digest, read_json, write_json
+from progrl.files import digest, exclusive, file_digest, read_json, remove_leftovers, write_json
 from progrl.tracking.contracts import Metrics, Recorder, Silent
 
 __all__ = [
@@ -180,6 +180,8 @@ def run_stage(
     with exclusive(root / "runs" / f"{stage.name}.lock", f"Stage {stage.name}"):
         work = root / "runs" / stage.name / input_hash(stage, config, root)
         work.mkdir(parents=True, exist_ok=True)
+        for name in stage.outputs:
+            remove_leftovers(root / name)
         start = time.time()
         given = (stage, config, root, project, work)
         opened = open_run(*given) if open_run else nullcontext(Silent())
