@@ -66,7 +66,7 @@ KINDS = (
         script=("reservation", _GET, IDENTIFY, "reason"),
         closer="reservation {reservation} is cancelled",
         write=_CANCEL,
-        mentions=("{reservation}",),
+        mentions=("{reservation}", "{reason}"),
         confirm="cancel reservation {reservation} , reason {reason} . confirm ?",
         flexible="reason",
     ),
@@ -87,7 +87,7 @@ KINDS = (
         ),
         closer="reservation {reservation} is cancelled , refund {refund}",
         write=_CANCEL,
-        mentions=("{reservation}",),
+        mentions=("{reservation}", "{reason}"),
         confirm="cancel reservation {reservation} , reason {reason} . confirm ?",
         tell=("{refund}",),
         tell_verbs=("refund", "refunded"),
@@ -146,7 +146,7 @@ KINDS = (
             "transfer_to_human:lost:{reservation}",
         ),
         tell=("{flight}",),
-        tell_verbs=("flight", "person", "bag"),
+        tell_verbs=("person",),
     ),
 )
 

@@ -89,7 +89,7 @@ _ACT = (
         write=Call(
             "cancel_order", {**_ORDER, "reason": "{reason}"}, "cancel_order:{order}:{reason}"
         ),
-        mentions=("{order}",),
+        mentions=("{order}", "{reason}"),
         confirm="cancel order {order} , reason {reason} . confirm ?",
         flexible="reason",
     ),
@@ -187,7 +187,7 @@ _ACT = (
             "transfer_to_human:lost:{order}",
         ),
         tell=("{address}",),
-        tell_verbs=("sent", "address", "person", "to"),
+        tell_verbs=("person",),
     ),
 )
 
