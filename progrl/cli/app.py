@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from progrl import __version__
-from progrl.cli import config, doctor, environments, episodes, models, play, seeds, stages, view
+from progrl.cli import (
+    config,
+    doctor,
+    environments,
+    episodes,
+    models,
+    plan,
+    play,
+    seeds,
+    stages,
+    view,
+)
 from progrl.cli.command import shown_examples
 
 app = typer.Typer(
@@ -19,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for group in (stages, seeds, episodes, play, view, environments, config, models, doctor):
+for group in (stages, seeds, episodes, play, plan, view, environments, config, models, doctor):
     group.register(app)
 
 
