@@ -7,15 +7,20 @@ results. A value that is undefined (no case in its denominator) is None, never 0
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from progrl.config.training import RewardConfig
 from progrl.dialogue.messages import ToolCall
 from progrl.dialogue.tasks import Task
 from progrl.dialogue.trajectories import End, Trajectory
+from progrl.environments.contracts import Domain
 from progrl.errors import DataError
+from progrl.evaluation.interaction import Ratio, changed_calls, coherence, satisfaction
 from progrl.evaluation.statistics import pass_hat_k
-from progrl.rewards import structured_reward
+from progrl.evaluation.tools import Calls, alike, calls, consistency, selection
+from progrl.evaluation.turns import effective_turns, informative_turns, time_weighted
+from progrl.rewards import structured_reward, turn_rewards
+from progrl.users.profiles import members
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,12 @@ class Result:
         tool_calls: agent messages that were calls; `failed_calls` of them, or of messages that
             were no valid action, led to an error.
         policy_kept: no rule of the domain's policy was broken.
+        satisfaction: of the user, by rule, in [0, 1].
+        effective_turns, informative_turns, time_weighted: UserRL's, of the turn rewards.
+        coherent_turns: turns without a violation, of the `coherence_turns` where one was possible.
+        changed_calls: failed calls followed by another call, of the `failures` that ask for one.
+        expert_choices: the expert's tool was called, of the `expert_calls` at which it calls one.
+        tools: names of the tools called, in order.
     """
 
     task: str
@@ -55,6 +66,17 @@ class Result:
     tool_calls: int | None = None
     failed_calls: int | None = None
     policy_kept: bool | None = None
+    satisfaction: float | None = None
+    effective_turns: int | None = None
+    informative_turns: int | None = None
+    time_weighted: float | None = None
+    coherent_turns: int | None = None
+    coherence_turns: int | None = None
+    changed_calls: int | None = None
+    failures: int | None = None
+    expert_choices: int | None = None
+    expert_calls: int | None = None
+    tools: tuple[str, ...] | None = None
 
     @property
     def valid(self) -> bool:
@@ -69,13 +91,24 @@ class Result:
     def from_json(cls, value: Mapping[str, Any]) -> "Result":
         """The inverse of `to_json`; DataError on another form."""
         try:
-            return cls(**value)
+            tools = value.get("tools")
+            return cls(**{**value, "tools": None if tools is None else tuple(tools)})
         except TypeError as error:
             raise DataError(f"not a result of an evaluation ({error})") from None
 
 
-def measure(trajectory: Trajectory, task: Task, trial: int, reward: RewardConfig) -> Result:
-    """The result of a task's trial."""
+def measure(
+    trajectory: Trajectory,
+    task: Task,
+    trial: int,
+    reward: RewardConfig,
+    domain: Domain | None = None,
+) -> Result:
+    """The result of a task's trial.
+
+    Args:
+        domain: the task's, for what its expert would have called; without it that is unknown.
+    """
     blank = Result(
         task=task.id,
         family=task.family,
@@ -89,7 +122,9 @@ def measure(trajectory: Trajectory, task: Task, trial: int, reward: RewardConfig
     )
     if not trajectory.valid or trajectory.outcome is None:
         return blank
-    parts = structured_reward(trajectory, reward)
+    parts, rewards = structured_reward(trajectory, reward), turn_rewards(trajectory, reward)
+    coherent, changed = coherence(trajectory), changed_calls(trajectory)
+    chosen = selection(trajectory, task, domain) if domain else None
     return replace(
         blank,
         success=trajectory.success,
@@ -100,7 +135,24 @@ def measure(trajectory: Trajectory, task: Task, trial: int, reward: RewardConfig
         tool_calls=sum(isinstance(turn.action, ToolCall) for turn in trajectory.turns),
         failed_calls=sum(turn.failed for turn in trajectory.turns),
         policy_kept=trajectory.outcome.policy_kept,
+        satisfaction=satisfaction(trajectory, _patience(trajectory)),
+        effective_turns=effective_turns(rewards),
+        informative_turns=informative_turns(trajectory),
+        time_weighted=time_weighted(rewards),
+        coherent_turns=coherent.part,
+        coherence_turns=coherent.of,
+        changed_calls=changed.part,
+        failures=changed.of,
+        expert_choices=chosen.part if chosen else None,
+        expert_calls=chosen.of if chosen else None,
+        tools=calls(trajectory),
     )
+
+
+def _patience(trajectory: Trajectory) -> int | None:
+    """Of the user's profile; None where the user had none that is known (a person, say)."""
+    name = trajectory.tags.get("profile")
+    return next((p.patience for _, p in members("all") if p.name == name), None)
 
 
 Value = Callable[[Result], float | None]
@@ -151,13 +203,32 @@ MEANS: Mapping[str, Value] = {
     "turns": lambda r: r.turns,
     "tool_calls": lambda r: r.tool_calls,
     "failed_calls": lambda r: r.failed_calls,
+    "satisfaction": lambda r: r.satisfaction,
+    "effective_turns": lambda r: r.effective_turns,
+    "informative_turns": lambda r: r.informative_turns,
+    "time_weighted": lambda r: r.time_weighted,
 }
 """Metrics with other values, an episode's own each."""
 
 
-def by_task(results: Iterable[Result], value: Value) -> dict[str, list[float]]:
+def _share(part: int | None, of: int | None) -> Ratio | None:
+    return Ratio(part, of) if part is not None and of else None
+
+
+SHARES: Mapping[str, Callable[[Result], Ratio | None]] = {
+    "coherence": lambda r: _share(r.coherent_turns, r.coherence_turns),
+    "changed_calls": lambda r: _share(r.changed_calls, r.failures),
+    "selection_accuracy": lambda r: _share(r.expert_choices, r.expert_calls),
+}
+"""Metrics that are shares of an episode's cases; pooled, so that each case counts once."""
+
+
+Of = TypeVar("Of")
+
+
+def by_task(results: Iterable[Result], value: Callable[[Result], Of | None]) -> dict[str, list[Of]]:
     """The defined values of each task's trials, tasks in order of appearance."""
-    groups: dict[str, list[float]] = {}
+    groups: dict[str, list[Of]] = {}
     for result in results:
         number = value(result)
         if number is not None:
@@ -172,6 +243,30 @@ def pass_k(results: Iterable[Result], k: int) -> dict[str, float]:
         for task, trials in by_task(results, success).items()
         if len(trials) >= k
     }
+
+
+def tool_calls(results: Iterable[Result]) -> list[Calls]:
+    """Of each valid episode how many tools it called, and whether it was solved."""
+    return [Calls(r.task, r.trial, bool(r.success), r.tool_calls or 0) for r in results if r.valid]
+
+
+def tool_consistency(results: Iterable[Result], expert: Iterable[Result]) -> float | None:
+    """`tools.consistency` over the tasks that both have, similar where the family is the same.
+
+    The first trial of each counts: trials of one task are alike beyond what their family makes.
+    """
+    own, best = (
+        {r.task: r for r in rows if r.trial == 0 and r.tools is not None}
+        for rows in (results, expert)
+    )
+    common = [task for task in own if task in best]
+    if not common:
+        return None
+    return consistency(
+        [own[task].tools or () for task in common],
+        [best[task].tools or () for task in common],
+        alike([own[task].family for task in common]),
+    )
 
 
 def end_shares(results: Sequence[Result]) -> dict[str, float] | None:

@@ -83,5 +83,8 @@ class Protocol:
 
     def results(self, tasks: Sequence[Task], trajectories: Sequence[Trajectory]) -> list[Result]:
         """One result a trajectory."""
-        known = {task.id: task for task in tasks}
-        return [measure(t, known[t.task_id], t.tags["trial"], self.reward) for t in trajectories]
+        known, domains = {task.id: task for task in tasks}, self.world.domains
+        return [
+            measure(t, known[t.task_id], t.tags["trial"], self.reward, domains[t.domain])
+            for t in trajectories
+        ]

@@ -1,7 +1,7 @@
 """Intervals and tests: pure functions of numbers, deterministic for a seed."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -92,6 +92,37 @@ def proportion_interval(
     return _bootstrap(means, confidence, resamples, seed)
 
 
+def ratio_interval(
+    groups: Sequence[Sequence[tuple[int, int]]], confidence: float, resamples: int, seed: int
+) -> Interval:
+    """Cases of a kind over all cases, with a bootstrap interval over tasks.
+
+    sum part / sum of, so a task counts by its number of cases. Where all tasks have the same share
+    it is Wilson's interval over as many cases as there are tasks: cases of a task depend on each
+    other, and the bootstrap of equal values has no width.
+
+    Args:
+        groups: for each task the (part, of) of its trials.
+
+    Raises:
+        ValueError: no task has a case.
+    """
+    sums = [(sum(p for p, _ in group), sum(of for _, of in group)) for group in groups]
+    counts = np.array([pair for pair in sums if pair[1]], np.float64).reshape(-1, 2)
+    if not len(counts):
+        raise ValueError("a ratio needs at least one case")
+    part, of = counts.T
+    mean = float(part.sum() / of.sum())
+    if np.ptp(part / of) == 0:
+        return wilson(mean * len(counts), len(counts), confidence)
+    draws = np.random.default_rng(seed).multinomial(
+        len(counts), np.full(len(counts), 1 / len(counts)), size=resamples
+    )
+    tail = (1 - confidence) / 2
+    low, high = np.quantile((draws @ part) / (draws @ of), [tail, 1 - tail])
+    return Interval(mean, float(low), float(high), len(counts))
+
+
 def wilson(successes: float, n: int, confidence: float) -> Interval:
     """Wilson's score interval of a proportion.
 
@@ -176,16 +207,46 @@ def t_quantile(probability: float, df: int) -> float:
         raise ValueError("a quantile's probability lies between 0 and 1")
     if probability < 0.5:
         return -t_quantile(1 - probability, df)
+    return _bisect(lambda t: t_probability(t, df), probability)
+
+
+def _bisect(distribution: Callable[[float], float], probability: float) -> float:
+    """The x >= 0 at which a distribution function reaches a probability."""
     high = 1.0
-    while t_probability(high, df) < probability:
+    while distribution(high) < probability:
         high *= 2
     low = 0.0
     while (middle := (low + high) / 2) not in (low, high):
-        if t_probability(middle, df) < probability:
+        if distribution(middle) < probability:
             low = middle
         else:
             high = middle
     return high
+
+
+def chi_square_probability(x: float, df: int) -> float:
+    """P(X <= x) for chi-square with `df` degrees of freedom: the finite sums for whole df.
+
+    With y = x / 2: 1 - exp(-y) sum_{j < df/2} y^j / j! for even df; for odd df
+    erf(sqrt(y)) - exp(-y) sum_{j=1}^{(df-1)/2} y^(j-1/2) / Gamma(j + 1/2).
+    """
+    if df < 1 or x < 0:
+        raise ValueError("chi-square needs at least one degree of freedom and no negative value")
+    y = x / 2
+    if y == 0:
+        return 0.0
+    shift = 0.5 if df % 2 else 0.0
+    tail = math.fsum(
+        math.exp((j + shift) * math.log(y) - y - math.lgamma(j + shift + 1)) for j in range(df // 2)
+    )
+    return (math.erf(math.sqrt(y)) if df % 2 else 1.0) - tail
+
+
+def chi_square_quantile(probability: float, df: int) -> float:
+    """The x for which `chi_square_probability` is `probability`, by bisection."""
+    if not 0 < probability < 1:
+        raise ValueError("a quantile's probability lies between 0 and 1")
+    return _bisect(lambda x: chi_square_probability(x, df), probability)
 
 
 def t_test(values: Sequence[float]) -> float:

@@ -49,7 +49,9 @@ def run(context: Context) -> Metrics:
         summarise = Summariser(config.evaluation.confidence, config.evaluation.bootstrap, seed)
         summaries = {name: summarise.benchmark(agents) for name, agents in results.items()}
     _write(context, played, results)
-    write_json(context.root / METRICS, evaluation(summaries, config.evaluation, config.seed))
+    held_out = config.domains.held_out
+    tree = evaluation(summaries, config.evaluation, config.seed, held_out)
+    write_json(context.root / METRICS, tree)
     timings.save(clock.seconds)
     return _figures(summaries)
 

@@ -46,7 +46,8 @@ def test_a_fault_is_in_no_metric():
     task = make_task(schedule={"change": {"at_reply": 1}, "failure": {"tool": "x", "call": 1}})
     result = measure(make_trajectory(task, end=End.FAULT), task, 0, REWARD)
     assert not result.valid and result.fault == "EngineFault: gone"
-    for value in [*metrics.PROPORTIONS.values(), *metrics.MEANS.values()]:
+    values = [*metrics.PROPORTIONS.values(), *metrics.MEANS.values(), *metrics.SHARES.values()]
+    for value in values:
         assert value(result) is None
     assert end_shares([result]) is None
     assert by_task([result], success) == {}
@@ -90,3 +91,41 @@ def test_results_survive_the_disk():
     assert Result.from_json(json.loads(json.dumps(row.to_json()))) == row
     with pytest.raises(DataError, match="not a result"):
         Result.from_json({"task": "a", "colour": "red"})
+
+
+def test_interaction_is_measured_too():
+    task = make_task()
+    trajectory = make_trajectory(task, (LOOK, Say("What is your zip?"), Say("Your zip?"), BYE))
+    for turn, act in zip(trajectory.turns[1:3], ("inform", "repeat"), strict=True):
+        turn.source, turn.act = "user", act
+    trajectory.turns[0].gain, trajectory.turns[0].milestones = 1.0, ("done",)
+    trajectory.tags["profile"] = "brisk"
+    result = measure(trajectory, task, 0, REWARD)
+    # The zip was asked for twice: (0.5 + 0.15) / (0.5 + 0.2 + 0.15), patience 16.
+    assert result.satisfaction == pytest.approx(0.65 / 0.85)
+    assert (result.coherent_turns, result.coherence_turns) == (2, 3)
+    assert (result.effective_turns, result.informative_turns) == (2, 1)
+    # 0.5 for progress at once; 1 for success in the fourth turn, of which efficiency has none.
+    assert result.time_weighted == pytest.approx(0.5 + 1 / 4)
+    assert result.tools == ("look_up",) and (result.changed_calls, result.failures) == (0, 0)
+    assert result.expert_calls is None
+    shares = {name: share(result) for name, share in metrics.SHARES.items()}
+    assert shares == {"coherence": (2, 3), "changed_calls": None, "selection_accuracy": None}
+
+
+def test_who_has_no_profile_has_no_patience():
+    task = make_task()
+    long = make_trajectory(task, (*[LOOK] * 18, BYE))
+    assert measure(long, task, 0, REWARD).satisfaction == 1.0
+    long.tags["profile"] = "brisk"
+    assert measure(long, task, 0, REWARD).satisfaction == pytest.approx(0.5 / 0.65)
+    long.tags["profile"] = "a person"
+    assert measure(long, task, 0, REWARD).satisfaction == 1.0
+
+
+def test_results_of_before_can_still_be_read():
+    row = make_result("a").to_json()
+    kept = {key: row[key] for key in list(row)[: list(row).index("policy_kept") + 1]}
+    assert Result.from_json(kept).satisfaction is None
+    tools = Result.from_json(json.loads(json.dumps(make_result("a", tools=("x",)).to_json())))
+    assert tools.tools == ("x",)

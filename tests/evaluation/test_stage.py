@@ -107,6 +107,18 @@ def test_what_is_written(figures, run_folder):
     assert all([t.task_id for t in trajectories] == shown for trajectories in kept.values())
 
 
+def test_interaction_and_tools_are_summed_up(figures, run_folder):
+    tree = read_json(run_folder / "metrics/evaluate.json")
+    assert list(tree["retention"]) == ["airline"]
+    for benchmark in tree["benchmarks"].values():
+        expert, nothing = (benchmark["agents"][name] for name in ("expert", "do_nothing"))
+        assert expert["coherence"]["mean"] == expert["selection_accuracy"]["mean"] == 1
+        assert nothing["selection_accuracy"]["mean"] == 0
+        assert nothing["effective_turns"]["mean"] == nothing["satisfaction"]["mean"] == 0
+        assert nothing["coherence"]["mean"] is None
+        assert set(benchmark["tool_efficiency"]) == {"grpo_minus_sft", "sft_minus_untrained"}
+
+
 def test_interrupted_anywhere_it_ends_with_the_same_bytes(figures, context, tmp_path):
     before = written(context.root)
     total = 5 * 2 * 5 * 2

@@ -7,11 +7,14 @@ from hypothesis import strategies as st
 
 from progrl.evaluation.statistics import (
     Interval,
+    chi_square_probability,
+    chi_square_quantile,
     holm,
     mean_interval,
     paired_difference,
     pass_hat_k,
     proportion_interval,
+    ratio_interval,
     t_interval,
     t_probability,
     t_quantile,
@@ -216,3 +219,52 @@ def test_resampling_trials_alone_would_claim_too_much():
         return mean_interval(flat, 0.9, 200, seed)
 
     assert coverage(by_trial, 0.5, runs=200) < 0.6
+
+
+def test_a_ratio_pools_cases_and_resamples_tasks():
+    groups = [[(1, 2), (2, 2)], [(0, 6)], [(0, 0)]]
+    found = ratio_interval(groups, 0.95, 2000, 7)
+    # 3 of 10 cases; resamples of the two tasks give 0, 3/10 and 3/4.
+    assert found.mean == 0.3 and found.n == 2
+    assert (found.low, found.high) == (0.0, 0.75)
+
+
+def test_a_ratio_without_spread_is_not_called_certain():
+    alike = ratio_interval([[(3, 3)], [(5, 5)], [(1, 1)]], 0.95, 500, 7)
+    expected = wilson(3, 3, 0.95)
+    assert (alike.mean, alike.low, alike.high) == (1.0, expected.low, 1.0)
+    with pytest.raises(ValueError, match="one case"):
+        ratio_interval([[(0, 0)]], 0.95, 500, 7)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(4, 9)), min_size=1, max_size=8))
+def test_a_ratio_lies_in_its_bounds(pairs):
+    found = ratio_interval([[pair] for pair in pairs], 0.9, 50, 3)
+    assert 0 <= found.low <= found.high <= 1
+    assert found.mean == pytest.approx(sum(p for p, _ in pairs) / sum(of for _, of in pairs))
+
+
+@pytest.mark.parametrize(
+    ("probability", "df", "quantile"),
+    [
+        (0.95, 1, 3.841459),
+        (0.95, 2, 5.991465),
+        (0.025, 3, 0.215795),
+        (0.975, 7, 16.012764),
+        (0.05, 10, 3.940299),
+    ],
+)
+def test_quantiles_of_chi_square(probability, df, quantile):
+    assert chi_square_quantile(probability, df) == pytest.approx(quantile, abs=1e-6)
+    assert chi_square_probability(quantile, df) == pytest.approx(probability, abs=1e-6)
+
+
+def test_chi_square_by_hand():
+    # Two degrees of freedom are an exponential distribution, one is a squared normal.
+    assert chi_square_probability(3.0, 2) == pytest.approx(1 - math.exp(-1.5))
+    assert chi_square_probability(1.0, 1) == pytest.approx(math.erf(math.sqrt(0.5)))
+    assert chi_square_probability(0.0, 1) == chi_square_probability(0.0, 4) == 0
+    with pytest.raises(ValueError, match="degree"):
+        chi_square_probability(1.0, 0)
+    with pytest.raises(ValueError, match="between"):
+        chi_square_quantile(1.0, 3)

@@ -131,3 +131,58 @@ def test_files_are_merged_into_one(tmp_path):
     assert read_json(tmp_path / "seeds.json") == merged
     with pytest.raises(DataError, match=r"seeds\.json: not the evaluation of one seed"):
         merge_files([files[0], tmp_path / "seeds.json"], tmp_path / "again.json")
+
+
+def test_shares_are_pooled_over_cases():
+    rows = [
+        make_result("a", coherent_turns=1, coherence_turns=2, failures=0, changed_calls=0),
+        make_result("b", coherent_turns=6, coherence_turns=6, failures=0, changed_calls=0),
+    ]
+    summary = SUMMARISER.agent(rows)
+    assert summary["coherence"]["mean"] == 0.875 and summary["coherence"]["episodes"] == 2
+    assert summary["coherence"]["low"] <= 0.875 <= summary["coherence"]["high"]
+    assert summary["changed_calls"]["mean"] is None
+    assert summary["selection_accuracy"]["episodes"] == 0
+
+
+def test_tools_are_compared_to_the_expert_and_by_pairs():
+    def rows(count, tools, solved=True):
+        return [make_result(f"t{i}", solved, tool_calls=count, tools=tools) for i in range(4)]
+
+    results = {
+        "expert": rows(2, ("a", "b")),
+        "untrained": rows(0, (), solved=False),
+        "sft": rows(4, ("a", "b", "b", "b")),
+        "grpo": [*rows(2, ("a", "b"))[:3], make_result("t3", tool_calls=4, tools=("c",) * 4)],
+    }
+    found = SUMMARISER.benchmark(results)
+    pair = found["tool_efficiency"]["grpo_minus_sft"]
+    assert list(pair) == ["grpo", "sft"] and pair["sft"]["mean"] == 0.5
+    assert pair["grpo"]["mean"] == 0.875 and pair["grpo"]["episodes"] == 4
+    nothing = found["tool_efficiency"]["sft_minus_untrained"]["sft"]
+    assert nothing["mean"] is None and nothing["episodes"] == 0
+    consistency = {name: of["tool_consistency"]["mean"] for name, of in found["agents"].items()}
+    # Of six pairs of GRPO three are equal and three have nothing in common.
+    assert consistency == {"expert": 1.0, "untrained": 1.0, "sft": 1.0, "grpo": 0.5}
+    assert found["agents"]["grpo"]["tool_consistency"]["low"] is None
+    without = SUMMARISER.benchmark({"sft": rows(1, ("a",))})
+    assert without["agents"]["sft"]["tool_consistency"]["mean"] is None
+    assert without["tool_efficiency"] == {}
+    merged = merge_seeds([evaluation({"retail": found}, CONFIG, seed) for seed in (1, 2)])
+    again = merged["benchmarks"]["retail"]
+    assert again["tool_efficiency"]["grpo_minus_sft"]["grpo"]["mean"] == 0.875
+    assert again["agents"]["grpo"]["tool_consistency"]["mean"] == 0.5
+
+
+def test_retention_has_its_guard():
+    retail = SUMMARISER.benchmark({"sft": agent(0.8), "grpo": agent(0.3), "do_nothing": agent(0)})
+    airline = SUMMARISER.benchmark({"sft": agent(0.4), "grpo": agent(0.2), "do_nothing": agent(0)})
+    tree = evaluation({"retail": retail, "airline": airline}, CONFIG, 1, held_out=["airline"])
+    assert tree["retention"] == {
+        "airline": {
+            "sft": {"value": pytest.approx(0.5), "kind": "ratio"},
+            "grpo": {"value": 0.2, "kind": "absolute"},  # 0.3 of 20 may be as little as 0.15
+            "do_nothing": {"value": 0.0, "kind": "absolute"},
+        }
+    }
+    assert evaluation({"retail": retail}, CONFIG, 1)["retention"] == {}
