@@ -179,6 +179,46 @@ class Optimal(Section):
     kind: Literal["optimal"]
 
 
+class FixedWeights(Section):
+    """The reward's fixed weights, in all domains and throughout."""
+
+    kind: Literal["fixed"]
+
+
+class LearnedWeights(Section):
+    """Domain weights (eq. 14-15): w = floor * task + (1 - floor) * softmax(network), by domain,
+    level and recent outcomes; fitted to predict success from unfinished episodes."""
+
+    kind: Literal["learned"]
+    floor: Annotated[float, Field(ge=0, lt=1)]
+    """Least share of the task's own reward, f."""
+    hidden: Count
+    """Width of the network's hidden layer."""
+    evidence: Positive
+    """Log-odds of success that a component must be worth, for one standard deviation of it, to
+    earn all that is shared out."""
+    price: NonNegative
+    """Nats by which a component must lower the loss for a whole share; keeps what predicts nothing
+    from having weight."""
+    learning_rate: Positive
+    """Of the fit."""
+    passes: Count
+    """Passes over the window after each training step."""
+    window: Count
+    """Latest episodes that are fitted."""
+    min_episodes: Count
+    """Episodes before the first fit; until then all four components weigh alike above the floor."""
+
+    @model_validator(mode="after")
+    def _reached(self) -> Self:
+        if self.min_episodes > self.window:
+            raise ValueError("min_episodes: more than window, so there would never be a fit")
+        return self
+
+
+RewardWeights = Annotated[FixedWeights | LearnedWeights, Field(discriminator="kind")]
+
+
 class AdaptiveHorizon(Section):
     """h' = clip(h + delta * s(p), 2, cap) (eq. 7), s by PMT's thresholds."""
 

@@ -1,4 +1,4 @@
-"""From trajectories to scores and advantages: pure functions."""
+"""From trajectories to scores and advantages: pure functions; learned weights in `weights`."""
 
 from progrl.rewards.advantages import group_advantages, tree_advantages
 from progrl.rewards.credit import rescale, trajectory_score, turn_advantages, turn_credits

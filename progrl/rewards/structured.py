@@ -35,12 +35,16 @@ def structured_reward(trajectory: Trajectory, config: RewardConfig) -> RewardPar
     progress = trajectory.outcome.progress
     efficiency = 0.0
     if task and trajectory.outcome.policy_kept:
-        best = trajectory.expert_turns * (
-            1.0 if isinstance(config.reference, Optimal) else config.reference.factor
-        )
-        efficiency = max(0.0, 1.0 - len(trajectory.turns) / best)
+        efficiency = turn_efficiency(len(trajectory.turns), trajectory.expert_turns, config)
     total = config.task * task + config.progress * progress + config.efficiency * efficiency
     return RewardParts(task, progress, efficiency, total)
+
+
+def turn_efficiency(turns: int, expert_turns: int, config: RewardConfig) -> float:
+    """max(0, 1 - T_used / T_opt) (eq. 4) of an episode that ends after `turns` agent turns."""
+    reference = config.reference
+    best = expert_turns * (1.0 if isinstance(reference, Optimal) else reference.factor)
+    return max(0.0, 1.0 - turns / best)
 
 
 def turn_rewards(trajectory: Trajectory, config: RewardConfig) -> list[float]:
