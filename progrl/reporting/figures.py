@@ -1,12 +1,12 @@
 """The report's figures, from the rows of metrics/*.jsonl and metrics/evaluate.json."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
+from progrl.evaluation.dynamics import branch_shares
 from progrl.reporting.svg import Range, Series, interval_chart, line_chart
 from progrl.reporting.tables import agent_name
 
@@ -166,16 +166,14 @@ class Branches:
 
 def horizon_branches(rows: Rows) -> Branches | None:
     """Shares of training steps by branch, with a colour each; None without rows."""
-    counts = Counter(str(row["branch"]) for row in rows if row.get("branch") is not None)
-    if not counts:
+    found = branch_shares(rows)
+    if not found:
         return None
-    total = counts.total()
     colours = ("c-1", "c-2", "c-3", "c-4", "c-soft")
     shares = [
-        (name, count / total, colours[i % len(colours)])
-        for i, (name, count) in enumerate(sorted(counts.items(), key=lambda c: (-c[1], c[0])))
+        (name, share, colours[i % len(colours)]) for i, (name, share) in enumerate(found.items())
     ]
-    updates = [name for name in counts if name != "hold"]
+    updates = [name for name in found if name != "hold"]
     if len(updates) > 1:
         sentence = "The horizon adapted: its speed followed the success rate."
     elif updates:

@@ -16,7 +16,15 @@ from progrl.reporting.figures import (
     level_figure,
     sft_figures,
 )
-from progrl.reporting.tables import DIFFERENCE_NAMES, agent_name, interval, number, verdict
+from progrl.reporting.tables import (
+    DIFFERENCE_NAMES,
+    agent_name,
+    dynamics_table,
+    interaction_table,
+    interval,
+    number,
+    verdict,
+)
 from progrl.reporting.viewer import Entry, ending, entries
 
 
@@ -86,6 +94,7 @@ class BenchmarkPart:
     held_out: bool
     agents: Mapping[str, Mapping[str, Any]]
     differences: Sequence[tuple[str, Mapping[str, Any], str]]
+    interaction: Sequence[tuple[str, Sequence[str]]]
     levels: Figure
     level_rows: Mapping[str, Mapping[str, Any]]
     family_rows: Mapping[str, Mapping[str, Any]]
@@ -113,6 +122,7 @@ def render(material: Material) -> str:
         benchmarks=[_benchmark(name, material) for name in material.evaluate["benchmarks"]],
         curves=grpo_figures(material.grpo),
         branches=horizon_branches(material.grpo),
+        dynamics=dynamics_table(material.grpo, material.config["grpo"]["probe_tasks"]),
         warm_start=sft_figures(material.sft),
         generate=material.generate,
         times=material.times,
@@ -149,6 +159,7 @@ def _benchmark(name: str, material: Material) -> BenchmarkPart:
         held_out=name in material.config["domains"]["held_out"],
         agents=summary["agents"],
         differences=differences,
+        interaction=interaction_table(summary, material.evaluate.get("retention", {}).get(name)),
         levels=level_figure(name, summary["levels"]),
         level_rows=summary["levels"],
         family_rows=summary["families"],

@@ -3,6 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from progrl.evaluation.dynamics import (
+    Cost,
+    cost_to,
+    learning_efficiency,
+    mean_of,
+    read_probe,
+    stability,
+    threshold,
+)
+
 UNDEFINED = "undefined"
 AGENT_NAMES = {
     "do_nothing": "do nothing",
@@ -75,6 +85,103 @@ def results_table(evaluate: Mapping[str, Any]) -> list[Row]:
                     }
                 )
     return rows
+
+
+INTERACTION = {
+    "satisfaction": "user satisfaction",
+    "coherence": "context coherence",
+    "changed_calls": "failed calls that were changed",
+    "goal_change_success": "success after a goal change",
+    "recovery": "success after a tool failure",
+    "selection_accuracy": "tool is the expert's",
+    "tool_consistency": "tool consistency (expert: 1)",
+    "effective_turns": "effective turns",
+    "informative_turns": "informative turns",
+    "time_weighted": "time-weighted performance",
+}
+"""Names for people of the figures of interaction and tools, as metrics/evaluate.json has them."""
+
+
+def interaction_table(
+    summary: Mapping[str, Any], retention: Mapping[str, Any] | None = None
+) -> list[tuple[str, list[str]]]:
+    """Name and a cell an agent for each figure of interaction and tools.
+
+    Args:
+        summary: of a benchmark; figures that it lacks are left out, as an older version wrote it.
+        retention: of the benchmark, if its domain is held out.
+    """
+    agents = summary["agents"]
+    rows = [
+        (label, [interval(figures[name]) for figures in agents.values()])
+        for name, label in INTERACTION.items()
+        if all(name in figures for figures in agents.values())
+    ]
+    for pair in summary.get("tool_efficiency", {}).values():
+        cells = [interval(pair[agent]) if agent in pair else "" for agent in agents]
+        of = " and ".join(agent_name(agent) for agent in pair)
+        rows.append((f"tool efficiency where {of} both succeed", cells))
+    if retention:
+        rows.append(("retention of success", [_retained(retention.get(a)) for a in agents]))
+    return rows
+
+
+def _retained(value: Mapping[str, Any] | None) -> str:
+    if value is None:
+        return UNDEFINED
+    shown = number(value["value"])
+    return shown if value["kind"] == "ratio" else f"{shown} (absolute)"
+
+
+def dynamics_table(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[tuple[str, str, str]]:
+    """Name, value and meaning of the figures of training; none where it was never probed.
+
+    One run has nothing to be compared to: its reference is its own best probe, its threshold lies
+    in its own gain.
+
+    Args:
+        rows: of metrics/grpo.jsonl.
+        tasks: of the probe.
+    """
+    probe = read_probe(rows)
+    if not probe.success:
+        return []
+    success = probe.success
+    start, best, final = success[0], max(success), success[-1]
+    level = threshold(start, final)
+    told = f"to {number(level)}, which is 90% of the way from start to end"
+    return [
+        (
+            "probe: start, best, end",
+            ", ".join(number(value) for value in (start, best, final)),
+            f"greedy success on {tasks} validation tasks",
+        ),
+        (
+            "learning efficiency",
+            number(learning_efficiency(success, best)),
+            f"mean gain over all probes, as a share of the gain to {number(best)}",
+        ),
+        ("episodes to threshold", _cost(cost_to(level, success, probe.episodes)), told),
+        ("tokens to threshold", _cost(cost_to(level, success, probe.tokens)), "sampled ones"),
+        (
+            "stability",
+            number(stability(success, best, tasks)),
+            "1 less the spread about a rising curve, sampling noise subtracted, over the gain",
+        ),
+        ("gain", number(final - start, 3, signed=True), "success of the probe, end less start"),
+        ("policy KL in all", number(probe.kl[-1], 3), "nats a token, summed over steps"),
+        ("policy KL a step", number(mean_of(rows, "kl"), 5), "before and after an update"),
+        ("gradient norm", number(mean_of(rows, "gradient_norm")), "mean over steps, unclipped"),
+    ]
+
+
+def _cost(cost: Cost | None) -> str:
+    if cost is None:
+        return UNDEFINED
+    if cost.censored:
+        return f"not reached in {cost.budget:,.0f}"
+    saved = "" if cost.saved is None else f" ({cost.saved:.0%} of the budget left)"
+    return f"{cost.spent:,.0f}{saved}"
 
 
 def markdown(rows: Sequence[Mapping[str, str]]) -> str:

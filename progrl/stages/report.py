@@ -25,6 +25,14 @@ STAGE = Stage(
     sections=tuple(name for name in Config.model_fields if name != "tracking"),
     inputs=INPUTS,
     outputs=(PAGE,),
-    packages=("config", "dialogue", "reporting", "stages/base.py", "stages/report.py", "tracking"),
+    packages=(
+        "config",
+        "dialogue",
+        "evaluation",
+        "reporting",
+        "stages/base.py",
+        "stages/report.py",
+        "tracking",
+    ),
     run=run,
 )

@@ -53,7 +53,8 @@ def write_run(root: Path, config: Config) -> None:
         for agent, ts in played.items()
     }
     summary = Summariser(0.95, 200, 1).benchmark(results)
-    tree = evaluation({"retail": summary, "airline": summary}, config.evaluation, config.seed)
+    benchmarks = {"retail": summary, "airline": summary}
+    tree = evaluation(benchmarks, config.evaluation, config.seed, config.domains.held_out)
     write_json(root / "metrics/evaluate.json", tree)
     write_json(root / "metrics/generate.json", {"tasks/retail_test": 10, "expert/turns": 2.125})
     rows = [grpo_row(1), grpo_row(2, branch="middle"), grpo_row(3), grpo_row(4)]

@@ -96,6 +96,25 @@ def test_results_are_on_the_page(material):
     assert "The horizon adapted" in text
 
 
+def test_interaction_tools_and_training_have_their_tables(material):
+    text = render(material)
+    for row in ("user satisfaction", "context coherence", "learning efficiency", "stability"):
+        assert row in text
+    assert "tool efficiency where GRPO and SFT both succeed" in text
+    assert "retention of success" in text
+
+
+def test_an_evaluation_of_an_older_version_is_shown_without_them(material):
+    tree = json.loads(json.dumps(material.evaluate))
+    del tree["retention"]
+    for benchmark in tree["benchmarks"].values():
+        del benchmark["tool_efficiency"]
+        for figures in benchmark["agents"].values():
+            del figures["satisfaction"]
+    text = render(replace(material, evaluate=tree))
+    assert "user satisfaction" not in text and "context coherence" in text
+
+
 def test_what_is_missing_is_said(material):
     empty = replace(material, grpo=[], sft=[], examples={}, times=())
     text = render(empty)

@@ -1,6 +1,14 @@
 import pytest
 
-from progrl.reporting.tables import interval, markdown, number, results_table, verdict
+from progrl.reporting.tables import (
+    dynamics_table,
+    interaction_table,
+    interval,
+    markdown,
+    number,
+    results_table,
+    verdict,
+)
 
 FIGURE = {"mean": 0.5, "low": 0.4, "high": 0.625, "episodes": 80, "seeds": 1}
 NONE = {"mean": None, "low": None, "high": None, "episodes": 0, "seeds": 1}
@@ -74,3 +82,55 @@ def test_markdown():
 )
 def test_a_difference_is_decided_only_by_an_interval_without_0(low, high, word):
     assert verdict({"low": low, "high": high}) == word
+
+
+def test_interaction_by_agent():
+    agents = {"sft": {"satisfaction": FIGURE, "coherence": NONE}, "grpo": {"satisfaction": NONE}}
+    # Coherence is left out: one agent lacks it.
+    assert interaction_table({"agents": agents}) == [
+        ("user satisfaction", ["0.50 [0.40, 0.62]", "undefined"])
+    ]
+
+
+def test_tool_efficiency_and_retention_have_their_rows():
+    summary = {
+        "agents": {"expert": {}, "sft": {}, "grpo": {}},
+        "tool_efficiency": {"grpo_minus_sft": {"grpo": FIGURE, "sft": NONE}},
+    }
+    kept = {
+        "expert": {"value": 0.98, "kind": "ratio"},
+        "sft": {"value": 0.1, "kind": "absolute"},
+        "grpo": None,
+    }
+    assert interaction_table(summary, kept) == [
+        (
+            "tool efficiency where GRPO and SFT both succeed",
+            ["", "undefined", "0.50 [0.40, 0.62]"],
+        ),
+        ("retention of success", ["0.98", "0.10 (absolute)", "undefined"]),
+    ]
+
+
+def test_training_by_its_probe():
+    rows = [
+        {"step": 0, "probe": 0.2},
+        {"step": 1, "probe": 0.5, "episodes": 1000, "tokens_sampled": 20_000, "kl": 0.25},
+        {"step": 2, "probe": 0.7, "episodes": 1000, "tokens_sampled": 30_000, "kl": 0.5},
+        {"step": 3, "probe": 0.6, "episodes": 2000, "tokens_sampled": 50_000, "kl": 0.25},
+    ]
+    shown = {name: value for name, value, _ in dynamics_table(rows, 200)}
+    assert shown["probe: start, best, end"] == "0.20, 0.70, 0.60"
+    assert shown["learning efficiency"] == "0.60"  # (0.5 - 0.2) / (0.7 - 0.2)
+    # The threshold 0.2 + 0.9 * 0.4 = 0.56 is passed at the second step.
+    assert shown["episodes to threshold"] == "2,000 (50% of the budget left)"
+    assert shown["tokens to threshold"] == "50,000 (50% of the budget left)"
+    assert shown["gain"] == "+0.400" and shown["policy KL in all"] == "1.000"
+    assert shown["gradient norm"] == "undefined"
+
+
+def test_training_without_a_gain_or_without_a_probe():
+    flat = [{"step": 0, "probe": 0.5}, {"step": 1, "probe": 0.5, "episodes": 10}]
+    shown = {name: value for name, value, _ in dynamics_table(flat, 100)}
+    for name in ("learning efficiency", "stability", "episodes to threshold"):
+        assert shown[name] == "undefined"
+    assert dynamics_table([{"step": 1, "probe": None}], 100) == []
