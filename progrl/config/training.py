@@ -282,9 +282,6 @@ HorizonConfig = Annotated[
 class CurriculumConfig(Section):
     """Which tasks a step trains on, and what counts as success so far."""
 
-    pool: Count
-    """Training tasks that GRPO draws from, the first of the file. Few are met again and again,
-    which steadies what each teaches."""
     window: Count
     """Training episodes over which p_t is taken; never fewer than a step has."""
     reachable: Fraction

@@ -46,7 +46,7 @@ def run(context: Context) -> Metrics:
         greedy_agent=agents["greedy"],
         sync=engine.set_weights_from,
         world=world_of(context, config.user.family, config.engine.slots),
-        tasks=splits["train"][: config.curriculum.pool],
+        tasks=splits["train"],
         probe=splits["validation"][: config.grpo.probe_tasks],
         encoder=encoder_of(context),
         seed=Seed.root(config.seed).child("grpo"),
