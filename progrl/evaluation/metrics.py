@@ -4,6 +4,7 @@
 results. A value that is undefined (no case in its denominator) is None, never 0.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,6 +22,8 @@ from progrl.evaluation.tools import Calls, alike, calls, consistency, selection
 from progrl.evaluation.turns import effective_turns, informative_turns, time_weighted
 from progrl.rewards import structured_reward, turn_rewards
 from progrl.users.profiles import members
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ def measure(
         return blank
     parts, rewards = structured_reward(trajectory, reward), turn_rewards(trajectory, reward)
     coherent, changed = coherence(trajectory), changed_calls(trajectory)
-    chosen = selection(trajectory, task, domain) if domain else None
+    chosen = _selection(trajectory, task, domain) if domain else None
     return replace(
         blank,
         success=trajectory.success,
@@ -147,6 +150,15 @@ def measure(
         expert_calls=chosen.of if chosen else None,
         tools=calls(trajectory),
     )
+
+
+def _selection(trajectory: Trajectory, task: Task, domain: Domain) -> Ratio | None:
+    """None, with a warning, where the episode cannot be played again: the rest still counts."""
+    try:
+        return selection(trajectory, task, domain)
+    except DataError as error:
+        logger.warning("What the expert would have called is unknown. %s", error)
+        return None
 
 
 def _patience(trajectory: Trajectory) -> int | None:

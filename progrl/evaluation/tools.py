@@ -76,8 +76,8 @@ def selection(trajectory: Trajectory, task: Task, domain: Domain) -> Ratio:
     its arguments. Speaking there is no agreement.
 
     Raises:
-        DataError: the environment answers otherwise than it did, so this is another task or
-            another version of the domain.
+        DataError: the environment answers otherwise than it did: this is another task or version
+            of the domain, or the user called tools of its own, which trajectories do not keep.
     """
     environment, expert = domain.environment(), domain.expert()
     environment.reset(task)

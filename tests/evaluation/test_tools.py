@@ -11,7 +11,7 @@ from progrl.environments.registry import domain
 from progrl.environments.service.replay import obedient_reply
 from progrl.errors import DataError
 from progrl.evaluation.interaction import pooled
-from progrl.evaluation.metrics import tool_consistency
+from progrl.evaluation.metrics import measure, tool_consistency
 from progrl.evaluation.statistics import Interval
 from progrl.evaluation.tools import (
     Calls,
@@ -31,6 +31,7 @@ from progrl.seeds import Seed
 from progrl.users.contracts import Profile
 
 from .records import BYE, LOOK, make_result, make_task, make_trajectory
+from .test_metrics import REWARD
 
 PROFILE = Profile("plain", 20, 1.0, 0.0, 0.0, 0.0, 0.0)
 RETAIL = domain("retail")
@@ -119,12 +120,17 @@ def test_any_episode_can_be_played_again():
     assert 0 <= pooled(shares).value < 1
 
 
-def test_an_episode_of_another_world_is_refused():
+def test_an_episode_of_another_world_is_refused(caplog):
     one = next(t for t in played(ExpertAgent()) if calls(t))
     task = next(t for t in TASKS if t.id == one.task_id)
     turns = [replace(t, observation="another") if t.source == "tool" else t for t in one.turns]
+    other = replace(one, turns=turns)
     with pytest.raises(DataError, match="played again"):
-        selection(replace(one, turns=turns), task, RETAIL)
+        selection(other, task, RETAIL)
+    # Its result counts all the same, without what the expert would have called.
+    result = measure(other, task, 0, REWARD, RETAIL)
+    assert result.success and result.expert_calls is None
+    assert "would have called is unknown" in caplog.text
 
 
 def test_retention_by_hand():
