@@ -37,6 +37,9 @@ class OpenHead(Section):
     tool never seen has a score."""
 
     kind: Literal["open"]
+    describe: Fraction
+    """Share of the tools that an update knows by their descriptions alone, so that tools never seen
+    are scored on the same scale."""
 
 
 HeadConfig = Annotated[ClosedHead | OpenHead, Field(discriminator="kind")]

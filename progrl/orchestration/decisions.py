@@ -52,10 +52,14 @@ class Decisions:
         return torch.cat([self.queries[episode], self.contexts[rows], memories], dim=1)
 
     def log_probabilities(
-        self, policy: ToolPolicy, rows: Tensor, keep: Tensor | None = None
+        self,
+        policy: ToolPolicy,
+        rows: Tensor,
+        keep: Tensor | None = None,
+        known: Tensor | None = None,
     ) -> Tensor:
         """log P of each tool in some decisions, [n, |T|]; a domain lacking a tool gives it -1e9."""
-        scores = policy(self.features(rows, keep), self.catalogue)
+        scores = policy(self.features(rows, keep), self.catalogue, known)
         allowed = self.allowed[self.episode[rows]]
         # Finite, so that 0 * log 0 in a divergence is 0 and not NaN.
         return torch.log_softmax(scores.masked_fill(~allowed, -1e9), dim=1)

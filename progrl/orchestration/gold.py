@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
-from progrl.config.orchestration import GoldConfig, OrchestrationConfig
+from progrl.config.orchestration import GoldConfig, OpenHead, OrchestrationConfig
 from progrl.dialogue.trajectories import Trajectory
 from progrl.embedding import Encoder, Vectors
 from progrl.errors import DataError
@@ -88,11 +88,13 @@ def _learn(policy: ToolPolicy, decisions: Decisions, config: GoldConfig, seed: S
         policy.parameters(), config.learning_rate, weight_decay=config.weight_decay, foreach=True
     )
     falling = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: 1 - step / config.steps)
+    unknown = policy.head.describe if isinstance(policy.head, OpenHead) else 0.0
     batches = _batches(len(decisions), config.batch, order)
     policy.train()
     for rows in islice(batches, config.steps):
         keep = (torch.rand(len(rows), generator=order) >= config.forget).float()
-        log_p = decisions.log_probabilities(policy, rows, keep)
+        known = (torch.rand(len(policy.tools), generator=order) >= unknown).float()
+        log_p = decisions.log_probabilities(policy, rows, keep, known)
         adam.zero_grad()
         nll_loss(log_p, decisions.chosen[rows]).backward()  # type: ignore[no-untyped-call]
         adam.step()

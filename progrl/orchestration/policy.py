@@ -83,11 +83,14 @@ class ToolPolicy(nn.Module):
             self.learned = nn.Parameter(torch.zeros(len(tools), dimension))
             self.bias = nn.Parameter(torch.zeros(len(tools)))
 
-    def forward(self, features: Tensor, catalogue: Catalogue) -> Tensor:
+    def forward(
+        self, features: Tensor, catalogue: Catalogue, known: Tensor | None = None
+    ) -> Tensor:
         """Scores of the tools of a catalogue, [n, |catalogue|].
 
         Args:
             features: [n, 3d].
+            known: [|catalogue|]; with the open head, a tool with 0 counts as one never seen.
 
         Raises:
             ConfigurationError: the head is closed and a tool is not among those it learned.
@@ -105,6 +108,8 @@ class ToolPolicy(nn.Module):
         # The row of zeros at the end is what was learned about an unknown tool, whose place is -1.
         learned = torch.cat([self.learned, self.learned.new_zeros(1, self.dimension)])[places]
         bias = torch.cat([self.bias, self.bias.new_zeros(1)])[places]
+        if known is not None:
+            learned, bias = learned * known[:, None], bias * known
         return made @ (torch.from_numpy(catalogue.vectors) + learned).T + bias
 
     def check_encoder(self, encoder: Encoder) -> None:
