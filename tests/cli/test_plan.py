@@ -1,12 +1,14 @@
 """`progrl plan`."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from progrl.memory import LongTermMemory
-from tests.cli.conftest import Run, Start
+from tests.cli.conftest import Run
 from tests.orchestration.desk import RETAIL, learned
 
 TINY = ("--profile", "tiny", "--set", "embedding.kind=hashed")
@@ -63,10 +65,7 @@ def test_what_cannot_work_is_said(run: Run, policy: str, tmp_path: Path) -> None
         assert words in " ".join(done.stderr.split())
 
 
-def test_its_help_is_light(start: Start, root: Path) -> None:
-    import subprocess
-    import sys
-
+def test_its_help_is_light(root: Path) -> None:
     code = (
         "import sys\nfrom progrl.cli import main\nsys.argv = ['progrl', 'plan', '--help']\n"
         "try:\n    main()\nfinally:\n    print('torch' in sys.modules, file=sys.stderr)\n"

@@ -68,8 +68,8 @@ def test_equation_13() -> None:
     catalogue = Catalogue((*CARDS, ("new", "third")), np.array([*VECTORS, [0, 1]], np.float32))
     scores = policy(torch.from_numpy(x)[None], catalogue)[0].tolist()
     made = _hidden(policy, x)
-    plain = policy(torch.from_numpy(x)[None], catalogue, torch.tensor([1.0, 0.0, 1.0]))[0]
-    assert float(plain[1]) == pytest.approx(made @ [0.6, 0.8], abs=1e-6)
+    plain = policy(torch.from_numpy(x)[None], catalogue, torch.tensor([1.0, 0.0, 1.0]))[0].tolist()
+    assert plain[1] == pytest.approx(made @ [0.6, 0.8], abs=1e-6)
     assert scores == pytest.approx([made[0], made @ [1.1, 0.3] + 0.25, made[1]], abs=1e-6)
 
 
