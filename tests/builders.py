@@ -40,6 +40,7 @@ def make_trajectory(
             action=Say("hello", closing=number == len(gains) - 1),
             text="hello",
             gain=gain,
+            domain=float(policy_kept),
             context=list(range(1, tokens + 1)),
             sampled=list(range(1, tokens + 1)),
             logprobs=[-1.0] * tokens,

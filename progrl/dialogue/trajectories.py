@@ -17,7 +17,7 @@ from progrl.dialogue.messages import Action, Message, Say, ToolCall
 from progrl.errors import DataError
 from progrl.files import read_jsonl, write_bytes, write_jsonl
 
-VERSION = 1
+VERSION = 2
 
 
 class End(StrEnum):
@@ -39,7 +39,7 @@ class Outcome:
         progress: sum of the weights of the milestones reached, in [0, 1].
         milestones: those reached, in order.
         policy_kept: no rule of the domain's policy was broken.
-        domain: the component r_domain that the environment declares, in [0, 1].
+        domain: the component r_domain that the environment declares, as things stand, in [0, 1].
     """
 
     success: bool
@@ -60,6 +60,7 @@ class Turn:
         source: whose words `observation` is: "tool", "user", or "" if none.
         reward: the environment's own turn reward (0 where reward is made of milestones).
         gain: progress gained in the turn, in [0, 1].
+        domain: r_domain as the environment declared it after the turn, in [0, 1].
         milestones: reached in this turn.
         failed: the action was malformed or its call returned an error.
         act: the user's dialogue act, "" where no user spoke.
@@ -74,6 +75,7 @@ class Turn:
     source: str = ""
     reward: float = 0.0
     gain: float = 0.0
+    domain: float = 0.0
     milestones: tuple[str, ...] = ()
     failed: bool = False
     act: str = ""
@@ -175,6 +177,7 @@ def record(trajectory: Trajectory) -> dict[str, Any]:
             "source": t.source,
             "reward": t.reward,
             "gain": t.gain,
+            "domain": t.domain,
             "milestones": list(t.milestones),
             "failed": t.failed,
             "act": t.act,

@@ -135,6 +135,8 @@ class _Episode:
             self.trajectory.turns.append(turn)
             self.history.append(assistant_message(decision.action, decision.text))
             end = await self._answer(turn, decision)
+            with self.clock.measure("environment"):
+                turn.domain = self.environment.outcome().domain
             if end is not None:
                 return end
             observation = turn.answer()

@@ -3,18 +3,23 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from progrl.agent.seats import Agent, ExpertAgent, RandomAgent
+from progrl.agent.seats import Agent, Decision, ExpertAgent, RandomAgent, Seat
+from progrl.dialogue.messages import Action, Message, Say, ToolCall, ToolSpec
 from progrl.dialogue.tasks import Task
-from progrl.dialogue.trajectories import End, Trajectory, record
+from progrl.dialogue.trajectories import End, Trajectory, Turn, record
 from progrl.dialogue.users import UserView
+from progrl.environments.contracts import Domain, Environment
+from progrl.environments.service import ServiceEnvironment
 from progrl.rewards import structured_reward
 from progrl.rollout import EpisodeSpec
 from progrl.users.contracts import Profile
 from tests.rollout.desk import (
     CONFIG,
+    RETAIL,
     HookedUser,
     Notes,
     WatchedAgent,
@@ -111,6 +116,56 @@ def test_a_message_that_is_no_action_never_reaches_the_environment() -> None:
     for trajectory in played:
         actions = [turn.action for turn in trajectory.turns if turn.action is not None]
         assert notes.actions.get(trajectory.task_id, []) == actions
+
+
+class HastyAgent:
+    """Finds the user, changes what the goal says without asking, and goes on to talk."""
+
+    name = "hasty"
+
+    def seat(self, task: Task, domain: Domain, environment: Environment, *rest: Any) -> Seat:
+        assert isinstance(environment, ServiceEnvironment)
+        plan = environment.plan
+        found = ToolCall("find_user", {"email": plan.person["email"]})
+        writes = [wish.write for wish in plan.wishes if wish.write is not None]
+        return ScriptedSeat([found, *writes, Say("anything else ?"), Say("bye", closing=True)])
+
+
+class ScriptedSeat:
+    """Does one thing after the other."""
+
+    tools: tuple[ToolSpec, ...] = ()
+
+    def __init__(self, actions: Sequence[Action]) -> None:
+        self.actions = iter(actions)
+
+    async def act(self, observation: Message) -> Decision:
+        action = next(self.actions)
+        return Decision(action, str(action))
+
+    def close(self) -> None:
+        self.actions = iter(())
+
+
+def changes_records(turn: Turn) -> bool:
+    """It is a write, and it was done."""
+    name = turn.action.name if isinstance(turn.action, ToolCall) else ""
+    return (
+        name in RETAIL.service.tools and RETAIL.service.tools[name].spec.writes and not turn.failed
+    )
+
+
+def test_each_turn_keeps_what_the_environment_declared_after_it() -> None:
+    broken = 0
+    for trajectory in world().play(specs(tasks(80)), HastyAgent()):
+        unasked = [changes_records(turn) for turn in trajectory.turns]
+        declared = [float(not any(unasked[: at + 1])) for at in range(len(unasked))]
+        assert [turn.domain for turn in trajectory.turns] == declared
+        assert trajectory.outcome is not None and declared[-1] == trajectory.outcome.domain
+        broken += any(unasked)
+    assert 20 < broken < 80
+    for trajectory in world().play(specs(tasks()), ExpertAgent()):
+        assert {turn.domain for turn in trajectory.turns} == {1.0}
 
 
 def ids(played: Sequence[Trajectory]) -> list[tuple[list[int], list[bool]]]:
