@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
+from progrl.agent.advice import Advice, Advisor, Guide
 from progrl.agent.engines.contracts import Conversation, Engine, SamplingParams
-from progrl.dialogue.codec import Codec
+from progrl.dialogue.codec import Bias, Codec
 from progrl.dialogue.compact import unknown_tool, value_of
 from progrl.dialogue.messages import Action, Message, Say, ToolCall, ToolSpec
 from progrl.dialogue.tasks import Task
@@ -29,7 +30,8 @@ class Decision:
         error: why there is no action, in words for the agent; "" otherwise.
         context: ids that were read before it wrote; empty for agents without tokens.
         sampled: ids that it sampled.
-        logprobs: of `sampled`, under the policy and the temperature that sampled them.
+        logprobs: of `sampled`, under the policy, the bias and the temperature that sampled them.
+        bias: what was added to logits where the first of `sampled` was chosen.
     """
 
     action: Action | None
@@ -38,6 +40,7 @@ class Decision:
     context: Sequence[int] = ()
     sampled: Sequence[int] = ()
     logprobs: Sequence[float] = ()
+    bias: Bias = ()
 
 
 class Seat(Protocol):
@@ -193,26 +196,31 @@ class RandomAgent:
 
 class _ModelSeat:
     def __init__(
-        self, agent: "ModelAgent", policy: str, tools: Sequence[ToolSpec], seed: Seed
+        self, agent: "ModelAgent", task: Task, policy: str, tools: Sequence[ToolSpec], seed: Seed
     ) -> None:
         self.tools = tuple(tools)
         self._agent, self._policy, self._seed = agent, policy, seed
+        advisor = agent.advisor
+        self._guide: Guide | None = advisor.guide(task.id, task.query) if advisor else None
         self._conversation: Conversation = agent.engine.open()
         self._turn = 0
         self._cut = False
 
     async def act(self, observation: Message) -> Decision:
         agent = self._agent
+        advice = self._guide.advise(self.tools) if self._guide else Advice()
         if self._turn == 0:
-            context = agent.codec.open(self._policy, self.tools, observation.content)
+            context = agent.codec.open(self._policy, self.tools, observation.content, advice.hint)
         else:
-            context = agent.codec.observe(observation, cut=self._cut)
+            context = agent.codec.observe(observation, self._cut, advice.hint)
         self._conversation.extend(context)
+        bias = agent.codec.lean(advice.lean) if advice.lean else ()
         params = SamplingParams(
             agent.temperature,
             agent.max_tokens,
             agent.codec.stop_ids,
             self._seed.child("turn", self._turn).value,
+            bias,
         )
         self._turn += 1
         sample = await self._conversation.sample(params)
@@ -226,7 +234,9 @@ class _ModelSeat:
                 action = agent.codec.parse(sample.ids, self.tools)
             except MalformedAction as malformed:
                 error = str(malformed)
-        return Decision(action, text, error, context, sample.ids, sample.logprobs)
+        if self._guide is not None and action is not None:
+            self._guide.took(action)
+        return Decision(action, text, error, context, sample.ids, sample.logprobs, bias)
 
     def close(self) -> None:
         self._conversation.close()
@@ -241,6 +251,7 @@ class ModelAgent:
         temperature: 0 is greedy.
         max_tokens: most tokens of a message.
         name: in results and records.
+        advisor: says before each message which tool may come next.
     """
 
     def __init__(
@@ -250,12 +261,14 @@ class ModelAgent:
         temperature: float,
         max_tokens: int,
         name: str = "model",
+        advisor: Advisor | None = None,
     ) -> None:
         self.engine = engine
         self.codec = codec
         self.temperature = temperature
         self.max_tokens = max_tokens
         self.name = name
+        self.advisor = advisor
 
     def seat(
         self,
@@ -266,7 +279,7 @@ class ModelAgent:
         seed: Seed,
     ) -> Seat:
         """A seat with a conversation of its own; message n is sampled with `seed`'s child n."""
-        return _ModelSeat(self, domain.policy, tools, seed)
+        return _ModelSeat(self, task, domain.policy, tools, seed)
 
 
 Ask = Callable[[Sequence[Message], Sequence[ToolSpec]], str]

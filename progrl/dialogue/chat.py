@@ -15,6 +15,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
+from progrl.dialogue.codec import STOP, TALK, Bias, Hint
 from progrl.dialogue.compact import CODEC_FILE, unknown_tool
 from progrl.dialogue.messages import Action, Message, Say, ToolCall, ToolSpec
 from progrl.errors import CheckpointError, ConfigurationError, MalformedAction
@@ -84,18 +85,20 @@ class ChatCodec:
         opening = self._render([{"role": "user", "content": _SENTINEL}])
         self._begins_in_thought = opening.rfind("<think>") > opening.rfind("</think>")
 
-    def open(self, policy: str, tools: Sequence[ToolSpec], query: str) -> list[int]:
+    def open(
+        self, policy: str, tools: Sequence[ToolSpec], query: str, hint: Hint = ()
+    ) -> list[int]:
         """The template's rendering of policy, tools and query, ready for the agent to write.
 
         Raises:
             ConfigurationError: a tool is called `finish`, the codec's own.
         """
-        offered, messages = self._opening(policy, tools, query)
+        offered, messages = self._opening(policy, tools, f"{self.plain(query)}{_hinted(hint)}")
         return self._encode(self._render(messages, offered))
 
-    def observe(self, message: Message, cut: bool = False) -> list[int]:
+    def observe(self, message: Message, cut: bool = False, hint: Hint = ()) -> list[int]:
         """What the template puts after the agent's stop token up to the agent's next message."""
-        words = self.plain(message.content)
+        words = f"{self.plain(message.content)}{_hinted(hint)}"
         if message.role == "user":
             following = _message("user", words)
         elif self._tool_role:
@@ -106,6 +109,13 @@ class ChatCodec:
         # Encoded with the stop token before it, as in the whole conversation.
         ids = self._encode(rendered[rendered.index(self._end) :])
         return ids if cut else ids[1:]
+
+    def lean(self, weights: Hint) -> Bias:
+        """Refused: a call begins alike whatever its tool, and names are of many tokens."""
+        raise ConfigurationError(
+            "orchestration.kind: bias needs an agent whose messages begin with a token for the "
+            "tool, as the embedded agent's do. Use hint with chat models."
+        )
 
     def act(self, action: Action) -> list[int]:
         """The ids of an action, stop token included."""
@@ -177,7 +187,7 @@ class ChatCodec:
         return text
 
     def _opening(
-        self, policy: str, tools: Sequence[ToolSpec], query: str
+        self, policy: str, tools: Sequence[ToolSpec], words: str
     ) -> tuple[list[dict[str, Any]] | None, list[dict[str, Any]]]:
         """The tools that the template is to render, if it can, and the first messages."""
         if any(tool.name == FINISH.name for tool in tools):
@@ -187,7 +197,6 @@ class ChatCodec:
         if self.tool_format == "text":
             lines = "\n".join(signature(tool) for tool in (*tools, FINISH))
             system = f"{system}\n\n{_TOOLS_TEXT}{lines}"
-        words = self.plain(query)
         messages = [_message("system", system), _message("user", words)]
         if not self._system_role:
             messages = [_message("user", f"{system}\n\n{words}")]
@@ -248,6 +257,15 @@ class ChatCodec:
         if "<think>" in text:
             raise MalformedAction("a thought has no end; think shorter")
         return text
+
+
+def _hinted(hint: Hint) -> str:
+    """A hint in words, after a blank line."""
+    if not hint:
+        return ""
+    beside = {TALK: "talk to the user", STOP: FINISH.name}
+    tools = ", ".join(f"{beside.get(name, name)} {share:.0%}" for name, share in hint)
+    return f"\n\n(Likely next: {tools}.)"
 
 
 def _message(role: str, content: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@
     <|call|>name<|key|>argument<|is|>value<|end|>                 a call of any other tool
     <|tool|>result<|agent|>   <|user|>words<|agent|>              what comes back
     <|say|>words<|end|>       <|close|>words<|end|>               words to the user
+    <|tools|><|call:get_order|>7<|say|>2      a hint before <|agent|>: tools, tenths of certainty
 
 Digits are tokens of their own, so that numbers can be copied. Text never becomes a marker: markers
 are entries of the vocabulary that no merge leads to, so a user who types one gets ordinary pieces.
@@ -19,6 +20,7 @@ from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from progrl.dialogue.codec import STOP, TALK, Bias, Hint
 from progrl.dialogue.messages import Action, Message, Say, ToolCall, ToolSpec
 from progrl.errors import CheckpointError, ConfigurationError, DataError, MalformedAction
 from progrl.files import read_json, write_json, write_text
@@ -143,20 +145,31 @@ class CompactCodec:
         ids: list[int] = self.tokenizer.encode(spaced(text), add_special_tokens=False).ids
         return ids
 
-    def open(self, policy: str, tools: Sequence[ToolSpec], query: str) -> list[int]:
+    def open(
+        self, policy: str, tools: Sequence[ToolSpec], query: str, hint: Hint = ()
+    ) -> list[int]:
         """The prompt before the agent's first message; `policy` is not part of it."""
         ids: list[int] = []
         if self.list_tools:
             ids.append(self._tools)
             for tool in tools:
                 ids += self._call_ids(tool.name)
-        return [*ids, self._user, *self.encode(query), self._agent]
+        return [*ids, self._user, *self.encode(query), *self._hint_ids(hint), self._agent]
 
-    def observe(self, message: Message, cut: bool = False) -> list[int]:
+    def observe(self, message: Message, cut: bool = False, hint: Hint = ()) -> list[int]:
         """A user's or a tool's message, ready for the agent to write again."""
         end = [self._end] if cut else []
         role = self._user if message.role == "user" else self._tool
-        return [*end, role, *self.encode(message.content), self._agent]
+        words = self.encode(message.content)
+        return [*end, role, *words, *self._hint_ids(hint), self._agent]
+
+    def lean(self, weights: Hint) -> Bias:
+        """The bias towards tools; those without a token of their own share the general one."""
+        bias: dict[int, float] = {}
+        for name, weight in weights:
+            start = self._start_ids(name)[0]
+            bias[start] = bias.get(start, 0.0) + weight
+        return sorted(bias.items())
 
     def act(self, action: Action) -> list[int]:
         """The ids of an action, end marker included."""
@@ -234,6 +247,17 @@ class CompactCodec:
         except Exception as error:  # the library raises bare Exception
             raise CheckpointError(f"{path}: missing or damaged ({error}).") from None
         return cls(tokenizer, list_tools=bool(about.get("list_tools")))
+
+    def _hint_ids(self, hint: Hint) -> list[int]:
+        ids = [self._tools] if hint else []
+        for name, confidence in hint:
+            ids += [*self._start_ids(name), *self.encode(str(min(9, int(10 * confidence))))]
+        return ids
+
+    def _start_ids(self, name: str) -> list[int]:
+        """What a message that uses a tool begins with."""
+        beside = {TALK: self._say, STOP: self._close}
+        return [beside[name]] if name in beside else self._call_ids(name)
 
     def _call_ids(self, name: str) -> list[int]:
         known = self._calls.get(name)

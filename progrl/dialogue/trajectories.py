@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from progrl.dialogue.codec import Bias
 from progrl.dialogue.messages import Action, Message, Say, ToolCall
 from progrl.errors import DataError
 from progrl.files import read_jsonl, write_bytes, write_jsonl
@@ -66,7 +67,8 @@ class Turn:
         act: the user's dialogue act, "" where no user spoke.
         context: ids read before the agent wrote: the opening prompt or the last observation.
         sampled: ids that the policy sampled; these alone enter a loss.
-        logprobs: of `sampled`, under the policy and the temperature that sampled them.
+        logprobs: of `sampled`, under the policy, the bias and the temperature that sampled them.
+        bias: what was added to logits where the first of `sampled` was chosen.
     """
 
     action: Action | None
@@ -82,6 +84,7 @@ class Turn:
     context: Sequence[int] = ()
     sampled: Sequence[int] = ()
     logprobs: Sequence[float] = ()
+    bias: Bias = ()
 
     def answer(self) -> Message:
         """What came back, as a message."""
@@ -182,6 +185,7 @@ def record(trajectory: Trajectory) -> dict[str, Any]:
             "failed": t.failed,
             "act": t.act,
             "tokens": [len(t.context), len(t.sampled)],
+            **({"bias": [list(pair) for pair in t.bias]} if t.bias else {}),
         }
         for t in trajectory.turns
     ]
@@ -261,12 +265,14 @@ def _trajectory(
     for t in value["turns"]:
         context, sampled = t.pop("tokens")
         middle, end = at + context, at + context + sampled
+        bias = tuple((int(token), float(value)) for token, value in t.pop("bias", ()))
         turns.append(
             Turn(
                 **{**t, "action": _action(t["action"]), "milestones": tuple(t["milestones"])},
                 context=arrays["ids"][at:middle].tolist(),
                 sampled=arrays["ids"][middle:end].tolist(),
                 logprobs=arrays["logprobs"][at_sampled : at_sampled + sampled].tolist(),
+                bias=bias,
             )
         )
         at, at_sampled = end, at_sampled + sampled

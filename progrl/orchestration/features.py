@@ -7,12 +7,11 @@ from functools import cached_property
 import numpy as np
 
 from progrl.config.orchestration import ContextConfig, DecayContext
+from progrl.dialogue.codec import STOP, TALK
 from progrl.dialogue.messages import Action, Say, ToolSpec
 from progrl.embedding import Encoder, Vectors
 from progrl.errors import ConfigurationError
 
-TALK = "talk"
-STOP = "stop"
 BESIDE = (
     (TALK, "Speak to the user: ask for what is missing, or to confirm."),
     (STOP, "Tell the user what was done and end the conversation."),

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 
 from progrl.config.orchestration import PlanConfig
+from progrl.dialogue.codec import STOP
 from progrl.dialogue.messages import Action, ToolSpec
 from progrl.embedding import Encoder, Vectors
 from progrl.errors import ConfigurationError
 from progrl.memory import LongTermMemory
-from progrl.orchestration.features import STOP, Catalogue, contexts, tool_of
+from progrl.orchestration.features import Catalogue, contexts, tool_of
 from progrl.orchestration.policy import ToolPolicy
 
 

@@ -131,6 +131,7 @@ class _Episode:
                 context=decision.context,
                 sampled=decision.sampled,
                 logprobs=decision.logprobs,
+                bias=decision.bias,
             )
             self.trajectory.turns.append(turn)
             self.history.append(assistant_message(decision.action, decision.text))

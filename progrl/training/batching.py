@@ -1,10 +1,13 @@
 """From sequences of different lengths to padded micro-batches of bounded size."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+
+from progrl.dialogue.codec import Bias
+from progrl.training.scoring import TokenBias
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +17,12 @@ class Example:
     Attributes:
         ids: [T] token ids.
         mask: [T] whether the policy wrote (or is to learn to write) the token.
+        bias: by the place of a token, what was added to logits where it was chosen.
     """
 
     ids: Sequence[int]
     mask: Sequence[bool]
+    bias: Mapping[int, Bias] = field(default_factory=dict)
 
     @property
     def learned(self) -> int:
@@ -33,11 +38,13 @@ class MicroBatch:
         members: [B] positions of the examples in the list that was batched.
         ids: [B, T] token ids, padded on the right with 0.
         mask: [B, T-1] whether the next token is learned.
+        bias: of the learned tokens; None where there is none.
     """
 
     members: list[int]
     ids: Tensor
     mask: Tensor
+    bias: TokenBias | None = None
 
 
 def microbatches(
@@ -69,7 +76,20 @@ def _pad(members: list[int], examples: Sequence[Example], width: int) -> MicroBa
         length = len(example.ids)
         ids[row, :length] = torch.as_tensor(example.ids)
         mask[row, :length] = torch.as_tensor(example.mask)
-    return MicroBatch(members, ids, mask[:, 1:])
+    return MicroBatch(members, ids, mask[:, 1:], _bias([examples[m] for m in members]))
+
+
+def _bias(examples: Sequence[Example]) -> TokenBias | None:
+    """The learned tokens' biases, by their place among all learned tokens of the batch."""
+    entries: list[tuple[int, int, float]] = []
+    before = 0
+    for example in examples:
+        if example.bias:
+            learned = [place for place, learns in enumerate(example.mask) if learns and place]
+            for number, place in enumerate(learned, start=before):
+                entries += [(number, *pair) for pair in example.bias.get(place, ())]
+        before += example.learned
+    return TokenBias.of(entries) if entries else None
 
 
 def gather(batch: MicroBatch, values: Sequence[Sequence[float]]) -> Tensor:

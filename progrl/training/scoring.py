@@ -1,6 +1,7 @@
 """Log-probabilities of chosen tokens, without the logits of all the others."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +10,31 @@ from torch.utils.checkpoint import checkpoint
 from progrl.config.agent import Dtype
 
 CHUNK = 4096
+
+
+class TokenBias(NamedTuple):
+    """Single entries of the logits to which something is added.
+
+    Attributes:
+        rows: [M] of which scored tokens, in order.
+        ids: [M] at which ids.
+        values: [M] what is added.
+    """
+
+    rows: Tensor
+    ids: Tensor
+    values: Tensor
+
+    @classmethod
+    def of(cls, entries: Sequence[tuple[int, int, float]]) -> "TokenBias":
+        """From triples of row, id and value, rows never falling."""
+        rows, ids, values = zip(*entries, strict=True)
+        return cls(torch.tensor(rows), torch.tensor(ids), torch.tensor(values))
+
+    def part(self, start: int, end: int) -> "TokenBias":
+        """The entries of the rows [start, end), counted from `start`."""
+        inside = (self.rows >= start) & (self.rows < end)
+        return TokenBias(self.rows[inside] - start, self.ids[inside], self.values[inside])
 
 
 class Scorer(nn.Module):
@@ -23,7 +49,13 @@ class Scorer(nn.Module):
         self.model = model
         self._half = dtype == "bfloat16"
 
-    def forward(self, ids: Tensor, mask: Tensor, temperature: float = 1.0) -> Tensor:
+    def forward(
+        self,
+        ids: Tensor,
+        mask: Tensor,
+        temperature: float = 1.0,
+        bias: TokenBias | None = None,
+    ) -> Tensor:
         """Score the tokens that `mask` selects.
 
         Sequences are padded on the right, where causal attention keeps padding from mattering;
@@ -33,6 +65,7 @@ class Scorer(nn.Module):
             ids: [B, T] token ids.
             mask: [B, T-1] whether token t+1 is to be scored.
             temperature: logits are divided by it, as in sampling.
+            bias: added to logits before that, as in sampling.
 
         Returns:
             log-probabilities [N] in nats, N the number of selected tokens, row by row.
@@ -43,14 +76,22 @@ class Scorer(nn.Module):
         head = self.model.get_output_embeddings()
         parts = []
         for at in range(0, len(targets), CHUNK):
-            piece = chosen[at : at + CHUNK], targets[at : at + CHUNK]
+            end = at + CHUNK
+            some = bias.part(at, end) if bias is not None else None
+            piece = chosen[at:end], targets[at:end], temperature, some
             if torch.is_grad_enabled() and len(targets) > CHUNK:
-                parts.append(checkpoint(_score, head, *piece, temperature, use_reentrant=False))
+                parts.append(checkpoint(_score, head, *piece, use_reentrant=False))
             else:
-                parts.append(_score(head, *piece, temperature))
+                parts.append(_score(head, *piece))
         return torch.cat(parts) if parts else hidden.new_zeros(0)
 
 
-def _score(head: nn.Module, hidden: Tensor, targets: Tensor, temperature: float) -> Tensor:
-    logprobs = torch.log_softmax(head(hidden).float() / temperature, dim=-1)
+def _score(
+    head: nn.Module, hidden: Tensor, targets: Tensor, temperature: float, bias: TokenBias | None
+) -> Tensor:
+    logits = head(hidden).float()
+    if bias is not None:
+        places = bias.rows.to(logits.device), bias.ids.to(logits.device)
+        logits = logits.index_put(places, bias.values.to(logits.device), accumulate=True)
+    logprobs = torch.log_softmax(logits / temperature, dim=-1)
     return logprobs.gather(-1, targets[:, None]).squeeze(-1)

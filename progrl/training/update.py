@@ -10,6 +10,7 @@ from torch import Tensor
 
 from progrl.config.credit import CreditConfig, EqualCredit, ScoreConfig, TreeCredit
 from progrl.config.training import GrpoConfig, RewardConfig
+from progrl.dialogue.codec import Bias
 from progrl.dialogue.trajectories import Trajectory
 from progrl.errors import DataError
 from progrl.rewards import (
@@ -115,13 +116,19 @@ def example(trajectory: Trajectory) -> tuple[Example, list[float]]:
             names the episode. Such an episode is never trained on silently.
     """
     ids, mask = trajectory.tokens()
+    bias: dict[int, Bias] = {}
+    read = 0
+    for turn in trajectory.turns:
+        if turn.bias and turn.sampled:
+            bias[read + len(turn.context)] = turn.bias
+        read += len(turn.context) + len(turn.sampled)
     old = [p for turn in trajectory.turns for p in turn.logprobs]
     if not old or sum(mask) != len(old) or (mask and mask[0]):
         raise DataError(
             f"Episode of task {trajectory.task_id} (seed {trajectory.seed}) has {sum(mask)} "
             f"sampled tokens but {len(old)} log-probabilities: it cannot be trained on."
         )
-    return Example(ids, mask), old
+    return Example(ids, mask, bias), old
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +212,13 @@ def _accumulate(
         pairs = [_credited(e, w) for e, w in zip(episodes, rows, strict=True)]
         episodes, rows = [e for e, _ in pairs if e.old], [w for e, w in pairs if e.old]
     for micro in microbatches([e.example for e in episodes], config.tokens_per_microbatch):
-        logprobs = optimiser.scorer(micro.ids, micro.mask, config.temperature)
+        logprobs = optimiser.scorer(micro.ids, micro.mask, config.temperature, micro.bias)
         old = gather(micro, [e.old for e in episodes])
         advantages = gather(micro, [e.advantages for e in episodes])
         loss, clipped = clipped_loss(logprobs, old, advantages, config.clip_low, config.clip_high)
         if reference is not None:
             with torch.no_grad():
-                frozen = reference(micro.ids, micro.mask, config.temperature)
+                frozen = reference(micro.ids, micro.mask, config.temperature, micro.bias)
             loss = loss + config.kl * kl_penalty(logprobs, frozen)
         total = (loss * gather(micro, rows)).sum()
         optimiser.backward(total)
@@ -229,7 +236,7 @@ def _credited(episode: Episode, weights: Sequence[float]) -> tuple[Episode, list
     for at, _ in kept:
         mask[at] = True
     old, advantages = ([row[k] for _, k in kept] for row in (episode.old, episode.advantages))
-    example = Example(ids[: at + 1], mask[: at + 1])
+    example = Example(ids[: at + 1], mask[: at + 1], episode.example.bias)
     return Episode(example, old, advantages), [weights[k] for _, k in kept]
 
 
@@ -241,7 +248,7 @@ def _moved(optimiser: Optimiser, episodes: Sequence[Episode], config: GrpoConfig
     examples = [e.example for e in episodes]
     micro = next(microbatches(examples, config.tokens_per_microbatch))
     with torch.no_grad():
-        after = optimiser.scorer(micro.ids, micro.mask, config.temperature)
+        after = optimiser.scorer(micro.ids, micro.mask, config.temperature, micro.bias)
     before: Tensor = gather(micro, [e.old for e in episodes])
     return float(kl_penalty(before, after).mean())
 

@@ -219,3 +219,17 @@ def test_models_without_a_usable_template_are_refused(tmp_path: Path) -> None:
         ChatCodec(chat_tokenizer(BARE.replace("{{ eos_token }}", "")))
     with pytest.raises(CheckpointError, match="cannot be loaded"):
         ChatCodec.load(tmp_path)
+
+
+@pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
+def test_a_hint_stands_in_words_after_the_message(codec: ChatCodec) -> None:
+    hint = (("look", 0.76), ("talk", 0.2), ("stop", 0.04))
+    told = "(Likely next: look 76%, talk to the user 20%, finish 4%.)"
+    asked = Message("user", "hello")
+    for with_hint, without in (
+        (codec.open("", (LOOK,), "hello", hint), codec.open("", (LOOK,), "hello")),
+        (codec.observe(asked, hint=hint), codec.observe(asked)),
+    ):
+        assert codec.text(with_hint).replace(f"\n\n{told}", "") == codec.text(without)
+    with pytest.raises(ConfigurationError, match="Use hint"):
+        codec.lean(hint)

@@ -185,3 +185,18 @@ def test_training_is_deterministic_and_needs_room() -> None:
     assert again.to_str() == CODEC.tokenizer.to_str()
     with pytest.raises(ConfigurationError, match=r"agent\.vocabulary"):
         train_tokenizer(TEXTS, TOOLS, 260)
+
+
+def test_a_hint_is_a_few_tokens_before_the_agents_turn() -> None:
+    hint = (("find_user", 0.76), ("talk", 0.2), ("stop", 1.0))
+    for with_hint, without in (
+        (CODEC.open("", TOOLS, "hi", hint), CODEC.open("", TOOLS, "hi")),
+        (
+            CODEC.observe(Message("tool", "x"), True, hint),
+            CODEC.observe(Message("tool", "x"), True),
+        ),
+    ):
+        assert [*with_hint[: len(without) - 1], with_hint[-1]] == without
+        written = CODEC.text(with_hint[len(without) - 1 :])
+        assert written == "<|tools|><|call:find_user|>7<|say|>2<|close|>9<|agent|>"
+        assert len(with_hint) == len(without) + 7

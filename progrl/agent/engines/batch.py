@@ -14,6 +14,7 @@ from torch import Tensor
 from progrl.agent.engines.contracts import Sample, SamplingParams
 from progrl.agent.engines.decoder import Decoder, Ints
 from progrl.agent.engines.sampling import choose, uniforms
+from progrl.dialogue.codec import Bias
 
 _READ = 2048  # most tokens read in one step
 _ROW = np.dtype(
@@ -55,6 +56,7 @@ class Batch:
         self._ids = np.zeros((slots, 64), dtype=np.int64)
         self._logprobs = np.zeros((slots, 64), dtype=np.float32)
         self._unread: dict[int, Sequence[int]] = {}
+        self._bias: dict[int, Bias] = {}  # of slots whose first token is still to be chosen
         self._stop_sets: dict[frozenset[int], int] = {}
         self._stops = np.zeros((0, decoder.vocabulary), dtype=np.bool_)
 
@@ -88,10 +90,13 @@ class Batch:
             self.statistics.steps,
         )
         self._unread[slot] = ids[int(self._cache.lengths[slot]) :]
+        if params.bias:
+            self._bias[slot] = params.bias
 
     def stop(self, slot: int, known: int) -> None:
         """End a slot's sampling; of its conversation the first `known` ids stand."""
         self._unread.pop(slot, None)
+        self._bias.pop(slot, None)
         self._rows["decoding"][slot] = False
         self._cache.lengths[slot] = min(int(self._cache.lengths[slot]), known)
 
@@ -102,11 +107,14 @@ class Batch:
             array[target] = array[source]
         if source in self._unread:
             self._unread[target] = self._unread.pop(source)
+        if source in self._bias:
+            self._bias[target] = self._bias.pop(source)
         self.free(source)
 
     def free(self, slot: int) -> None:
         """Forget what a slot holds."""
         self._unread.pop(slot, None)
+        self._bias.pop(slot, None)
         self._rows[slot] = 0
         self._cache.lengths[slot] = 0
 
@@ -182,6 +190,8 @@ class Batch:
         rows = self._rows
         count = rows["count"][slots]
         numbers = uniforms(rows["seed"][slots], count)
+        if self._bias:
+            logits = self._biased(slots, logits.float())
         chosen, logprobs = choose(logits, rows["temperature"][slots], numbers)
         ids = chosen.numpy()
         self._ids[slots, count] = ids
@@ -196,6 +206,12 @@ class Batch:
             (slot, self._finished(slot, bool(stop)))
             for slot, stop in zip(slots[done].tolist(), stopped[done], strict=True)
         ]
+
+    def _biased(self, slots: Ints, logits: Tensor) -> Tensor:
+        for row, slot in enumerate(slots.tolist()):
+            for token, value in self._bias.pop(slot, ()):
+                logits[row, token] += value
+        return logits
 
     def _finished(self, slot: int, stopped: bool) -> Sample:
         count = int(self._rows["count"][slot])

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from progrl.dialogue.codec import Bias
+
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
@@ -15,12 +17,14 @@ class SamplingParams:
         max_tokens: most tokens to sample.
         stop_ids: sampling ends with any of these; the stop token is part of the sample.
         seed: of this message alone; the sample does not depend on what else is in flight.
+        bias: added to logits, before the temperature, where the first token is chosen.
     """
 
     temperature: float
     max_tokens: int
     stop_ids: frozenset[int]
     seed: int
+    bias: Bias = ()
 
 
 @dataclass(frozen=True, slots=True)
