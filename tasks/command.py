@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from prefect import Flow
@@ -30,10 +30,17 @@ def main(flow: "Flow[..., Any]", shown: Callable[[Any], None] | None = None) -> 
         help="one key laid over the profile; not with the profile cpu",
     )
     options = parser.parse_args()
+    call(flow, [options.profile, options.overrides], shown)
+
+
+def call(
+    flow: "Flow[..., Any]", arguments: Sequence[Any], shown: Callable[[Any], None] | None = None
+) -> None:
+    """Run a flow as the whole of a program; exits non-zero unless it completed."""
     try:
         use_prefect_server()
         run = cast("Callable[..., State[Any]]", flow)
-        state = run(options.profile, options.overrides, return_state=True)
+        state = run(*arguments, return_state=True)
     except ProgrlError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(error.exit_code)

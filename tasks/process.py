@@ -1,6 +1,7 @@
 """Runs a stage's process: its lines are passed on, and it never outlives the flow."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -11,8 +12,15 @@ from pathlib import Path
 
 from tasks.leash import GRACE, end_group
 
+_live: "set[subprocess.Popen[str]]" = set()
+_stopping = threading.Event()
+
 KEPT = 400
 """Lines of the output that are kept: enough for a long traceback."""
+
+
+STOPPED = 128 + signal.SIGTERM
+"""Exit code of what was ended from here."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +50,31 @@ def run(
     Args:
         tell: called from a thread.
     """
+    if _stopping.is_set():
+        return Ended(STOPPED, ("stopped before it began",))
     lines: deque[str] = deque(maxlen=KEPT)
     process = leash(command, folder, {"PYTHONUNBUFFERED": "1", **environment})
     reader = threading.Thread(target=_pass_on, args=(process, lines, tell), daemon=True)
     reader.start()
+    _live.add(process)
     try:
+        if _stopping.is_set():
+            release(process)
         process.wait()
     finally:
+        _live.discard(process)
         release(process)
         reader.join(GRACE)
     code = process.returncode
     return Ended(code if code >= 0 else 128 - code, tuple(lines))
+
+
+def stop_all() -> None:
+    """End the commands of all threads, and let none begin any more: this program is to end."""
+    _stopping.set()
+    for process in list(_live):
+        if process.stdin is not None:
+            process.stdin.close()
 
 
 def leash(

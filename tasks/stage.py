@@ -72,14 +72,14 @@ def exit_code(state: State[Any]) -> int:
     return code if isinstance(code, int) and code else 1
 
 
-def outcome(ended: Ended) -> Outcome:
+def outcome(process: Ended) -> Outcome:
     """What the end of a process means."""
-    text = "\n".join(ended.lines)
-    if ended.code == 0:
+    text = "\n".join(process.lines)
+    if process.code == 0:
         return Outcome(0, unchanged=bool(_UNCHANGED.search(text)))
     told = _EXIT.search(text)
-    code = int(told.group(1)) if told else ended.code
-    return Outcome(code, message=message(ended.lines), retry=bool(_RETRY.search(text)))
+    code = int(told.group(1)) if told else process.code
+    return Outcome(code, message=message(process.lines), retry=bool(_RETRY.search(text)))
 
 
 def message(lines: Sequence[str]) -> str:
@@ -98,7 +98,8 @@ def message(lines: Sequence[str]) -> str:
     return "\n".join(said) or "it ended without a word"
 
 
-def _may_help(task: Any, run: Any, state: State[Any]) -> bool:
+def may_help(task: Any, run: Any, state: State[Any]) -> bool:
+    """A failed task is worth another try."""
     return state.name == BUSY
 
 
@@ -107,7 +108,7 @@ def _may_help(task: Any, run: Any, state: State[Any]) -> bool:
     task_run_name="{name}",
     retries=len(DELAYS),
     retry_delay_seconds=list(DELAYS),
-    retry_condition_fn=_may_help,
+    retry_condition_fn=may_help,
     persist_result=False,
 )
 def run_stage(
@@ -119,17 +120,28 @@ def run_stage(
         pipeline: id of the pipeline's tracking run.
     """
     logger = get_run_logger()
-    job = make_job(profile, overrides)
+    found = carry_out(make_job(profile, overrides), name, logger.info, pipeline)
+    if found.unchanged:
+        logger.info("Stage %s is unchanged: its results stand.", name)
+    return ended(found)
+
+
+def carry_out(
+    job: Job, name: str, tell: Callable[[str], None], pipeline: str | None = None
+) -> Outcome:
+    """Run a stage, unless its results stand already."""
     if not job.main and name != "register" and is_done(find_stage(name), job.config, job.root):
-        found = Outcome(0, unchanged=True)
-    else:
-        found = attempt(job, name, logger.info, pipeline)
+        return Outcome(0, unchanged=True)
+    return attempt(job, name, tell, pipeline)
+
+
+def ended(found: Outcome) -> State[Any]:
+    """The state that a task ends in."""
     if found.code:
         return Failed(
             message=found.message, name=BUSY if found.retry else "Failed", data=found.code
         )
     if found.unchanged:
-        logger.info("Stage %s is unchanged: its results stand.", name)
         return Completed(message="unchanged", name=CACHED)
     return Completed(message="done")
 

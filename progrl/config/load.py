@@ -36,10 +36,26 @@ def load_config(
     for override in overrides:
         tree = _lay(tree, _parse(override))
         sources.append(f"--set {override}")
+    return _checked(tree, " + ".join(sources))
+
+
+def lay_over(config: Config, changes: Mapping[str, Any], source: str) -> Config:
+    """A configuration with changes laid over it, as a profile is.
+
+    Args:
+        source: names the changes in messages.
+
+    Raises:
+        ConfigurationError: a key is unknown or wrong.
+    """
+    return _checked(_lay(resolved(config), changes), source)
+
+
+def _checked(tree: Tree, source: str) -> Config:
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
-        raise ConfigurationError(_explain(error, tree, " + ".join(sources))) from None
+        raise ConfigurationError(_explain(error, tree, source)) from None
 
 
 def resolved(config: Config) -> Tree:

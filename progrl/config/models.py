@@ -75,7 +75,16 @@ class ScriptedUser(Section):
     """Family of profiles from which an episode's profile is drawn."""
 
 
-UserConfig = Annotated[ScriptedUser, Field()]
+class StaticUser(Section):
+    """Nobody answers in GRPO's episodes: the opening query tells the whole goal, which stays as it
+    is. Dialogues of `generate`, probes and evaluation have the scripted user all the same."""
+
+    kind: Literal["static"]
+    family: Literal["a", "b", "all"]
+    """Family of profiles of the scripted user of dialogues and probes."""
+
+
+UserConfig = Annotated[ScriptedUser | StaticUser, Field(discriminator="kind")]
 
 
 class GateConfig(Section):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from progrl.dialogue.messages import Action, Message, ToolSpec
 from progrl.dialogue.tasks import Split, Task
@@ -103,4 +103,14 @@ class Domain(Protocol):
 
     def expert(self) -> Expert:
         """The expert of this domain."""
+        ...
+
+
+@runtime_checkable
+class StaticDomain(Domain, Protocol):
+    """A domain whose tasks can be put in one opening query, for training without users."""
+
+    def static(self, task: Task) -> Task:
+        """The same task, which now tells all of its goal at once, never changes it, and has the
+        user's consent to what it asks for; with the expert's turns in it."""
         ...

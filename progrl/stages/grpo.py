@@ -13,6 +13,7 @@ from progrl.stages.parts import (
     engine_of,
     set_threads,
     splits_of,
+    training_world,
     world_of,
 )
 from progrl.stages.sft import MODEL as START
@@ -28,6 +29,8 @@ def run(context: Context) -> Metrics:
     timings = Timings(context.work)
     model, codec = load_agent_folder(root / START)
     splits = splits_of(context)
+    world = world_of(context, config.user.family, config.engine.slots)
+    played, tasks = training_world(config, world, splits["train"])
     engine = engine_of(config, model)
     agents = {
         kind: ModelAgent(engine, codec, temperature, config.engine.max_tokens, kind)
@@ -45,8 +48,9 @@ def run(context: Context) -> Metrics:
         sampler_agent=agents["grpo"],
         greedy_agent=agents["greedy"],
         sync=engine.set_weights_from,
-        world=world_of(context, config.user.family, config.engine.slots),
-        tasks=splits["train"],
+        world=played,
+        probe_world=world,
+        tasks=tasks,
         probe=splits["validation"][: config.grpo.probe_tasks],
         encoder=encoder_of(context),
         seed=Seed.root(config.seed).child("grpo"),

@@ -3,22 +3,24 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from progrl.config import Config
 from progrl.config.agent import FolderEncoder
 from progrl.dialogue.tasks import Split, Task, check_disjoint, read_tasks
 from progrl.embedding import CachedEncoder, Encoder, encoder
-from progrl.environments.contracts import Domain
+from progrl.environments.contracts import Domain, StaticDomain
 from progrl.environments.registry import domain
+from progrl.errors import ConfigurationError
 from progrl.files import write_json
 from progrl.rollout import World
 from progrl.stages.base import Context
 from progrl.users.contracts import UserSimulator
 from progrl.users.profiles import draw
 from progrl.users.replies import ReplyMemory
-from progrl.users.scripted import ScriptedUser
+from progrl.users.scripted import ScriptedUser, StaticUser
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -76,6 +78,27 @@ def world_of(context: Context, family: str, in_flight: int) -> World:
     domains = domains_of(context.config)
     users = {name: ScriptedUser(ReplyMemory.load(context.root / USERS / name)) for name in domains}
     return make_world(domains, users, family, in_flight)
+
+
+def training_world(
+    config: Config, world: World, tasks: Sequence[Task]
+) -> tuple[World, Sequence[Task]]:
+    """World and tasks of GRPO's episodes: the very same, or static queries without a user.
+
+    Raises:
+        ConfigurationError: queries shall be static, and a domain has none.
+    """
+    if config.user.kind != "static":
+        return world, tasks
+    for name in config.domains.train:
+        if not isinstance(world.domains[name], StaticDomain):
+            raise ConfigurationError(
+                f"user.kind is static, but the domain {name!r} cannot put a task in one query: "
+                "give it a method `static`, or train with user.kind=scripted."
+            )
+    users = dict.fromkeys(world.users, StaticUser())
+    static = [cast("StaticDomain", world.domains[task.domain]).static(task) for task in tasks]
+    return replace(world, users=users), static
 
 
 def make_world(

@@ -88,8 +88,13 @@ def open_run(
 
 
 @contextlib.contextmanager
-def open_pipeline(project: Path, config: Config, root: Path) -> Iterator[Pipeline]:
+def open_pipeline(
+    project: Path, config: Config, root: Path, parent: str | None = None
+) -> Iterator[Pipeline]:
     """The run that the stages on this root, commit and configuration are children of.
+
+    Args:
+        parent: the run that it is itself a child of, as a sweep's cell is of the sweep.
 
     Raises:
         TrackingError: the store cannot be reached.
@@ -99,7 +104,8 @@ def open_pipeline(project: Path, config: Config, root: Path) -> Iterator[Pipelin
         return
     store = open_store(project, config.tracking.experiment)
     sweep(store)
-    with _pipeline(store, config, root, project, provenance(project, config)) as recorder:
+    record = provenance(project, config)
+    with _pipeline(store, config, root, project, record, parent) as recorder:
         yield Pipeline(recorder.run, store.experiment, recorder)
 
 
@@ -111,7 +117,12 @@ def run_of(work: Path) -> dict[str, str] | None:
 
 @contextlib.contextmanager
 def _pipeline(
-    store: Store, config: Config, root: Path, project: Path, record: Mapping[str, Any]
+    store: Store,
+    config: Config,
+    root: Path,
+    project: Path,
+    record: Mapping[str, Any],
+    parent: str | None = None,
 ) -> Iterator[MlflowRecorder]:
     """The pipeline's run, opened, and made where there is none."""
     place = root.resolve()
@@ -126,6 +137,8 @@ def _pipeline(
             max_results=1,
         )
         tags = {_KEY: key, "progrl.root": shown, **_alive(), **_told(record)}
+        if parent:
+            tags["mlflow.parentRunId"] = parent
         if found:
             run = found[0].info.run_id
             _resume(store, run, tags)

@@ -37,7 +37,8 @@ class GrpoTrainer:
         model: a causal language model, started from the warm start's weights.
         sampler_agent, greedy_agent: the model as an agent, over an engine of its own.
         sync: gives the engine the model's weights as they now are.
-        world: domains and users.
+        world: domains and users of the training episodes.
+        probe_world: those of the probe.
         tasks, probe: training tasks; validation tasks of the probe.
         encoder: of queries, for long-term memory.
         folder: of the checkpoints.
@@ -51,6 +52,7 @@ class GrpoTrainer:
     greedy_agent: ModelAgent
     sync: Callable[[Any], None]
     world: World
+    probe_world: World
     tasks: Sequence[Task]
     probe: Sequence[Task]
     encoder: Encoder
@@ -191,7 +193,7 @@ class GrpoTrainer:
         """Success on the validation tasks, greedy."""
         with self.clock.measure("probe"):
             specs = [
-                self.world.spec(
+                self.probe_world.spec(
                     task,
                     self.seed.child("probe", task.id),
                     self.seed.child("probe", task.id).child("agent"),
@@ -200,7 +202,7 @@ class GrpoTrainer:
                 )
                 for task in self.probe
             ]
-            played = self.world.play(specs, self.greedy_agent)
+            played = self.probe_world.play(specs, self.greedy_agent)
         check_faults(played, self.config.grpo.max_fault_share)
         row["probe"] = fmean(t.success for t in played if t.valid)
         if row["probe"] > self.best[0]:

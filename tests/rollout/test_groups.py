@@ -49,6 +49,7 @@ def asked(folder: Path, run: int) -> list[EpisodeSpec]:
         greedy_agent=ModelAgent(agent.engine, agent.codec, 0.0, 8),
         sync=agent.engine.set_weights_from,
         world=noted,
+        probe_world=noted,
         tasks=tasks(60),
         probe=tasks(70)[-PROBES:],
         encoder=HashedEncoder(),

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from progrl.dialogue.messages import ToolSpec
 from progrl.dialogue.tasks import Split, Task, content_hash, split_of
 from progrl.dialogue.users import GoalChange, UserView
-from progrl.environments.service.drafts import Draft, draft
+from progrl.environments.service.drafts import Draft, draft, told_at_once
 from progrl.environments.service.environment import ServiceEnvironment
 from progrl.environments.service.expert import ServiceExpert
 from progrl.environments.service.plans import (
@@ -23,6 +23,7 @@ from progrl.environments.service.plans import (
     view_wishes,
 )
 from progrl.environments.service.replay import replay, turns
+from progrl.environments.service.wording import opening
 from progrl.seeds import Seed
 
 Level = Annotated[int, Field(ge=1, le=5)]
@@ -98,6 +99,34 @@ class ServiceDomain:
             view = replace(view, change=GoalChange(change["at_reply"], change["text"], after))
         return view
 
+    def static(self, task: Task) -> Task:
+        """The task with its last goal in the opening query, and with the consent to it."""
+        change = task.schedule.get("change")
+        goal = change["goal"] if change else task.goal
+        start = self._start(task.setup["seed"])
+        plan = compile_plan(self.service, goal, start)
+        goal = {**goal, "told": told_at_once(plan)}
+        query = opening(
+            Seed(f"static={task.seed}").random(), self.service, plan, goal["wishes"], goal["told"]
+        )
+        schedule = {**task.schedule, "consent": True}
+        schedule.pop("change", None)
+        kept = [
+            milestone
+            for milestone in milestones(self.service, plan, goal["told"])
+            if not milestone.name.startswith("confirmed")
+        ]
+        total = sum(milestone.weight for milestone in kept)
+        return self._counted(
+            replace(
+                task,
+                query=query,
+                goal=goal,
+                schedule=schedule,
+                milestones=tuple(replace(m, weight=m.weight / total) for m in kept),
+            )
+        )
+
     def _view(self, task: Task, goal: Any, start: Any) -> UserView:
         plan = compile_plan(self.service, goal, start)
         return UserView(
@@ -146,6 +175,10 @@ class ServiceDomain:
             expert_turns=0,
             seed=seed,
         )
+        return self._counted(task)
+
+    def _counted(self, task: Task) -> Task:
+        """The task with the turns that its expert takes."""
         history, outcome = replay(task, self.environment(), self.expert(), self.user_view(task))
         if not outcome.success or not outcome.policy_kept:
             raise RuntimeError(f"The expert failed its own task {task.id} ({task.family}).")

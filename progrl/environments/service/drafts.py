@@ -105,6 +105,11 @@ def _told(random: Random, family: Family, plan: Plan, always: tuple[str, ...]) -
     return told
 
 
+def told_at_once(plan: Plan) -> list[str]:
+    """The facts of an opening query that keeps nothing back."""
+    return [*(("email",) if plan.identifies else ()), *(ask.name for ask in _asks(plan))]
+
+
 def _change(
     random: Random, service: Service, start: Start, goal: dict[str, Any], plan: Plan
 ) -> dict[str, Any] | None:

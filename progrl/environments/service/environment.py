@@ -29,7 +29,8 @@ class ServiceEnvironment:
     A write needs the user's consent: the agent's last words asked to confirm and named what the
     tool's `named` says, and the user affirmed them. A write without it is done, for the system
     cannot know, but breaks the policy and earns no progress. A write uses the consent up, and so
-    does the user's next reply.
+    does the user's next reply. Where the task's schedule says `consent`, the opening query has
+    agreed to what the goal asks for, and to nothing else.
     """
 
     reward_bounds = (0.0, 1.0)
@@ -54,6 +55,8 @@ class ServiceEnvironment:
         self._refused: set[str] = set()
         self._heard: list[str] = [task.query]
         self._said, self._consent = "", ""
+        asked = [wish.write for wish in self.plan.wishes if task.schedule.get("consent")]
+        self._agreed = {str(call) for call in asked if call is not None}
         self._replies = 0
         self._weights = {m.name: m.weight for m in task.milestones}
         self._reached: list[str] = []
@@ -123,8 +126,10 @@ class ServiceEnvironment:
     def agreed(self, call: ToolCall) -> bool:
         """The user has just agreed to this call, or it needs no consent."""
         tool = self._service.tools[call.name]
-        return not tool.spec.writes or (
-            bool(self._consent) and tool.confirmed_by(self._consent, self._session, call.arguments)
+        if not tool.spec.writes or str(call) in self._agreed:
+            return True
+        return bool(self._consent) and tool.confirmed_by(
+            self._consent, self._session, call.arguments
         )
 
     def refused(self, call: ToolCall) -> bool:
