@@ -55,7 +55,10 @@ def rollout(
     shared: Shared,
     environment: Environment = "retail",
     agent: Seat = "expert",
-    user: Annotated[Literal["scripted"], typer.Option(help="Who plays the user.")] = "scripted",
+    user: Annotated[
+        Literal["scripted", "llm"] | None,
+        typer.Option(help="Who plays the user; else as the configuration says."),
+    ] = None,
     episodes: Annotated[int, typer.Option(min=1, help="One a task.")] = 20,
     split: SplitName = "validation",
     seed: SeedOption = None,
@@ -76,7 +79,7 @@ def rollout(
     played = domain_of(config, environment)
     tasks = list(islice(tasks_of(played, split, node), episodes))
     seat = agent_of(config, agent, temperature)
-    users = {environment: scripted_user(shared, config, environment, root, node)}
+    users = {environment: user_of(shared, config, environment, root, node, user)}
     world = make_world({environment: played}, users, config.user.family, IN_FLIGHT)
     episode = node.child("rollout")
     specs = [
@@ -95,7 +98,7 @@ def rollout(
         seconds = time.perf_counter() - start
     if output is not None:
         write_trajectories(output, trajectories)
-    figures = summary(trajectories, config, seconds)
+    figures = {**summary(trajectories, config, seconds), **world.spent()}
     table = Table("episodes", *list(figures)[1:], box=None)
     table.add_row(*("-" if v is None else f"{v:.4g}" for v in figures.values()))
     return Result(figures, table)
@@ -189,6 +192,27 @@ def agent_of(config: Config, name: str, temperature: float) -> "Agent":
     model, codec = load_agent_folder(Path(name))
     engine = engine_of(config, model)
     return ModelAgent(engine, codec, temperature, config.engine.max_tokens, name)
+
+
+def user_of(
+    shared: Shared, config: Config, name: str, root: Path, node: Seed, kind: str | None = None
+) -> "UserSimulator":
+    """The configured user of a domain, or the scripted one where `kind` says so.
+
+    Raises:
+        ConfigurationError: `kind` is one that the configuration does not describe.
+    """
+    from progrl.config.users import LlmUser as LlmConfig
+    from progrl.users.llm import LlmUser
+
+    if kind != "scripted" and isinstance(config.user, LlmConfig):
+        return LlmUser(config.user, shared.project)
+    if kind == "llm":
+        raise ConfigurationError(
+            "--user llm: the configuration names no endpoint. Set the part `user`, or name a "
+            "profile that does; docs/users.md shows how."
+        )
+    return scripted_user(shared, config, name, root, node)
 
 
 def scripted_user(

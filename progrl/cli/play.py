@@ -24,8 +24,8 @@ from progrl.cli.episodes import (
     domain_of,
     find_task,
     root_seed,
-    scripted_user,
     tasks_of,
+    user_of,
 )
 from progrl.cli.output import printer
 from progrl.cli.stages import stay_local
@@ -91,7 +91,7 @@ def play(
     user: UserSimulator
     if role == "agent":
         seat = HumanAgent(AskAgent())
-        user = scripted_user(shared, config, environment, root, node)
+        user = user_of(shared, config, environment, root, node)
         show(Text(TO_AGENT, "italic"), Text(domain.policy, "dim"))
     else:
         view = domain.user_view(chosen)

@@ -15,6 +15,7 @@ from progrl.config.training import (
     RewardConfig,
     SftConfig,
 )
+from progrl.config.users import UserConfig
 
 
 class DomainsConfig(Section):
@@ -65,26 +66,6 @@ class GenerateConfig(Section):
         if self.pool < self.responses:
             raise ValueError("pool: at least as many as responses")
         return self
-
-
-class ScriptedUser(Section):
-    """The user by rule: dialogue acts from the history, wordings from the reply memory."""
-
-    kind: Literal["scripted"]
-    family: Literal["a", "b", "all"]
-    """Family of profiles from which an episode's profile is drawn."""
-
-
-class StaticUser(Section):
-    """Nobody answers in GRPO's episodes: the opening query tells the whole goal, which stays as it
-    is. Dialogues of `generate`, probes and evaluation have the scripted user all the same."""
-
-    kind: Literal["static"]
-    family: Literal["a", "b", "all"]
-    """Family of profiles of the scripted user of dialogues and probes."""
-
-
-UserConfig = Annotated[ScriptedUser | StaticUser, Field(discriminator="kind")]
 
 
 class GateConfig(Section):
@@ -145,7 +126,7 @@ class Config(Section):
     generate: GenerateConfig
     """Stage `generate`."""
     user: UserConfig
-    """Who plays the user in dialogues and training."""
+    """Who plays the user in training and `progrl rollout`; warm start and evaluation have rules."""
     agent: AgentConfig
     """The model."""
     engine: EngineConfig

@@ -1,5 +1,6 @@
 """All that an agent plays in: domains and users, with the draw of profiles."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from progrl.environments.contracts import Domain
 from progrl.rollout.collect import collect
 from progrl.rollout.episode import Clock, EpisodeSpec
 from progrl.seeds import Seed
-from progrl.users.contracts import Profile, UserSimulator
+from progrl.users.contracts import KeepsAccount, Profile, UserSimulator
 
 
 @dataclass(frozen=True)
@@ -51,3 +52,11 @@ class World:
             clock,
             done,
         )
+
+    def spent(self) -> dict[str, float]:
+        """What users that keep an account have spent so far, by `user/...`; else nothing."""
+        kept = {id(user): user for user in self.users.values() if isinstance(user, KeepsAccount)}
+        total: Counter[str] = Counter()
+        for user in kept.values():
+            total.update({f"user/{name}": value for name, value in user.spent().items()})
+        return dict(total)

@@ -29,7 +29,7 @@ def run(context: Context) -> Metrics:
     timings = Timings(context.work)
     model, codec = load_agent_folder(root / START)
     splits = splits_of(context)
-    world = world_of(context, config.user.family, config.engine.slots)
+    world = world_of(context, config.user.family, config.engine.slots, config.user)
     played, tasks = training_world(config, world, splits["train"])
     engine = engine_of(config, model)
     agents = {
@@ -40,7 +40,10 @@ def run(context: Context) -> Metrics:
     def record(row: Row, seconds: dict[str, float]) -> None:
         numbers = {f"grpo/{k}": v for k, v in row.items() if isinstance(v, int | float)}
         times = {f"time/{k}": v for k, v in seconds.items()}
-        context.recorder.metrics({**numbers, **times}, row["step"])
+        spent = world.spent()
+        if spent:  # in no output: what a cache holds changes it
+            write_json(context.work / "user.json", spent)
+        context.recorder.metrics({**numbers, **times, **spent}, row["step"])
 
     trainer = GrpoTrainer(
         config=config,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from progrl.config import Config
 from progrl.config.agent import FolderEncoder
+from progrl.config.users import LlmUser as LlmConfig
+from progrl.config.users import UserConfig
 from progrl.dialogue.tasks import Split, Task, check_disjoint, read_tasks
 from progrl.embedding import CachedEncoder, Encoder, encoder
 from progrl.environments.contracts import Domain, StaticDomain
@@ -18,6 +20,7 @@ from progrl.files import write_json
 from progrl.rollout import World
 from progrl.stages.base import Context
 from progrl.users.contracts import UserSimulator
+from progrl.users.llm import LlmUser
 from progrl.users.profiles import draw
 from progrl.users.replies import ReplyMemory
 from progrl.users.scripted import ScriptedUser, StaticUser
@@ -73,10 +76,20 @@ def encoder_of(context: Context) -> Encoder:
     return CachedEncoder(encoder(config.kind, folder), context.project / ".cache" / "embeddings")
 
 
-def world_of(context: Context, family: str, in_flight: int) -> World:
-    """Domains with their scripted users, whose reply memories `generate` has written."""
+def world_of(
+    context: Context, family: str, in_flight: int, user: UserConfig | None = None
+) -> World:
+    """Domains with their users: as `user` says, else scripted.
+
+    Scripted users have the reply memories that `generate` has written.
+    """
     domains = domains_of(context.config)
-    users = {name: ScriptedUser(ReplyMemory.load(context.root / USERS / name)) for name in domains}
+    users: dict[str, UserSimulator]
+    if isinstance(user, LlmConfig):
+        users = dict.fromkeys(domains, LlmUser(user, context.project))
+    else:
+        folder = context.root / USERS
+        users = {name: ScriptedUser(ReplyMemory.load(folder / name)) for name in domains}
     return make_world(domains, users, family, in_flight)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from progrl.dialogue.messages import Message
 from progrl.dialogue.users import UserReply, UserView
@@ -38,4 +38,13 @@ class UserSimulator(Protocol):
         self, history: Sequence[Message], view: UserView, profile: Profile
     ) -> UserReply:
         """Answer the last words of `history`, which holds words alone (`messages.words`)."""
+        ...
+
+
+@runtime_checkable
+class KeepsAccount(Protocol):
+    """A user whose replies cost something."""
+
+    def spent(self) -> dict[str, float]:
+        """Counts, tokens and cost so far, by name."""
         ...

@@ -124,10 +124,10 @@ class Talk:
 
 
 def decide(talk: Talk, profile: Profile, random: Random) -> Move:
-    """The user's move. It leaves by rule alone: see `_ending`."""
-    ending = _ending(talk, profile)
-    if ending is not None:
-        return ending
+    """The user's move. It leaves by rule alone: see `ending`."""
+    end = ending(talk, profile)
+    if end is not None:
+        return end
     if asks_confirmation(talk.now):
         return _consent(talk, profile, random)
     if asks(talk.now) and not offers(talk.now):
@@ -136,7 +136,7 @@ def decide(talk: Talk, profile: Profile, random: Random) -> Move:
     return _listen(talk, profile, random)
 
 
-def _ending(talk: Talk, profile: Profile) -> Move | None:
+def ending(talk: Talk, profile: Profile) -> Move | None:
     """Patience is used up, or the agent says the same words for the third time running."""
     last = [normal(text) for text in talk.heard[-STUBBORN:]]
     stubborn = len(last) == STUBBORN and len(set(last)) == 1
