@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from progrl.errors import BusyError, DataError
 
 
@@ -39,28 +41,38 @@ def file_digest(path: Path) -> str:
 def _writing(path: Path) -> Iterator[None]:
     try:
         yield
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
+        if isinstance(error, SafetensorError) and "I/O error" not in str(error):
+            raise  # not the disk's fault
+        reason = getattr(error, "strerror", None) or error
         raise DataError(
-            f"{path}: could not be written ({error.strerror or error}); "
+            f"{path}: could not be written ({reason}); "
             "nothing was changed there. Free space or permissions, then run the command again."
         ) from error
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write beside `path`, flush to disk, and rename; on failure the old file stays as it was."""
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Fill a temporary file that takes `path`'s place only when the block ends well."""
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        os.close(handle)
         try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-                stream.flush()
+            yield Path(name)
+            with Path(name).open("rb+") as stream:
                 os.fsync(stream.fileno())
             os.chmod(name, 0o644)
             os.replace(name, path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write beside `path`, flush to disk, and rename; on failure the old file stays as it was."""
+    with new_file(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_text(path: Path, content: str) -> None:
