@@ -134,7 +134,7 @@ class Config(Section):
     sft: SftConfig
     """Stage `sft`."""
     reward: RewardConfig
-    """The structured reward's fixed weights."""
+    """The structured reward: its fixed weights, and those that training scores with."""
     grpo: GrpoConfig
     """Stage `grpo`."""
     horizon: HorizonConfig

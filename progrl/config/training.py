@@ -147,7 +147,8 @@ class GrpoConfig(Section):
 
 
 class RewardConfig(Section):
-    """r_total = w1 r_task + w2 r_progress + w3 r_efficiency (eq. 3-4)."""
+    """r_total = w1 r_task + w2 r_progress + w3 r_efficiency (eq. 3-4). These fixed weights rank
+    dialogues, choose what memory keeps, and judge in evaluation, whatever `weights` is."""
 
     task: NonNegative
     """w1."""
@@ -157,6 +158,8 @@ class RewardConfig(Section):
     """w3."""
     reference: Annotated["Budget | Optimal", Field(discriminator="kind")]
     """T_opt of the efficiency."""
+    weights: "RewardWeights"
+    """What GRPO's episodes are scored with."""
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -180,14 +183,15 @@ class Optimal(Section):
 
 
 class FixedWeights(Section):
-    """The reward's fixed weights, in all domains and throughout."""
+    """w1, w2 and w3, in all domains and throughout."""
 
     kind: Literal["fixed"]
 
 
 class LearnedWeights(Section):
-    """Domain weights (eq. 14-15): w = floor * task + (1 - floor) * softmax(network), by domain,
-    level and recent outcomes; fitted to predict success from unfinished episodes."""
+    """Weights of task, progress, efficiency and r_domain, what the environment declares; they sum
+    to 1 (eq. 14-15). w = floor * task + (1 - floor) * softmax(network), by domain, level and recent
+    outcomes; fitted to predict success from unfinished episodes."""
 
     kind: Literal["learned"]
     floor: Annotated[float, Field(ge=0, lt=1)]

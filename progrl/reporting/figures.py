@@ -42,7 +42,7 @@ def _figure(
 
 def grpo_figures(rows: Rows) -> list[Figure]:
     """The learning curves of GRPO: what came out of it, then how it was optimised."""
-    return [*_outcomes(rows), *_optimisation(rows)]
+    return [*_outcomes(rows), *_optimisation(rows), *_weights(rows)]
 
 
 def _outcomes(rows: Rows) -> list[Figure]:
@@ -117,6 +117,50 @@ def _optimisation(rows: Rows) -> list[Figure]:
             [_series(rows, "clip_share", "clip share", "c-1")],
         ),
     ]
+
+
+def _weights(rows: Rows) -> list[Figure]:
+    """Two figures a domain whose weights were learned; none where they were fixed."""
+    domains = sorted({name for row in rows for name in row.get("weights") or {}})
+    return [figure for name in domains for figure in (_shares(rows, name), _foresight(rows, name))]
+
+
+def _within(rows: Rows, key: str, domain: str) -> Rows:
+    """Steps with what they say under `key` of a domain."""
+    return [{"step": row["step"], **(row.get(key) or {}).get(domain, {})} for row in rows]
+
+
+def _shares(rows: Rows, domain: str) -> Figure:
+    parts = (("task", "c-1"), ("progress", "c-2"), ("efficiency", "c-3"), ("domain", "c-4"))
+    told = _within(rows, "weights", domain)
+    return _figure(
+        f"Learned weights, {domain}",
+        "What the reward's components were worth to training, mean over the step's episodes. "
+        "'Declared' is r_domain, which the environment declares. Evaluation has the fixed weights.",
+        "weight",
+        [
+            _series(told, part, "declared" if part == "domain" else part, colour)
+            for part, colour in parts
+        ],
+        (0.0, 1.0),
+    )
+
+
+def _foresight(rows: Rows, domain: str) -> Figure:
+    told = _within(rows, "calibration", domain)
+    return _figure(
+        f"Success foreseen, {domain}",
+        "Success of the step's episodes beside what was foreseen from a random turn before their "
+        "end, by the fit of the steps before; the error is the mean distance of both in ten bins "
+        "of probability.",
+        "probability",
+        [
+            _series(told, "observed", "success", "c-1"),
+            _series(told, "predicted", "foreseen", "c-2"),
+            _series(told, "error", "calibration error", "c-soft"),
+        ],
+        (0.0, 1.0),
+    )
 
 
 def _signal(row: Mapping[str, Any]) -> float | None:

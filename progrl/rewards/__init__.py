@@ -4,6 +4,8 @@ from progrl.rewards.advantages import group_advantages, tree_advantages
 from progrl.rewards.credit import rescale, trajectory_score, turn_advantages, turn_credits
 from progrl.rewards.structured import (
     RewardParts,
+    Weights,
+    fixed_weights,
     structured_reward,
     turn_reward_bounds,
     turn_rewards,
@@ -11,6 +13,8 @@ from progrl.rewards.structured import (
 
 __all__ = [
     "RewardParts",
+    "Weights",
+    "fixed_weights",
     "group_advantages",
     "rescale",
     "structured_reward",

@@ -18,7 +18,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits as log_loss
 from progrl.config.training import LearnedWeights, RewardConfig
 from progrl.dialogue.trajectories import Trajectory
 from progrl.errors import CheckpointError, check_names
-from progrl.rewards.structured import RewardParts, turn_efficiency
+from progrl.rewards.structured import Weights, turn_efficiency
 from progrl.seeds import Seed
 
 EMBEDDING, OUTCOMES = 256, 100
@@ -26,22 +26,6 @@ FEATURES = EMBEDDING + 1 + OUTCOMES
 COMPONENTS = 4
 _SPREAD = 0.05  # of components in [0, 1]: smaller differences than this are not blown up
 _BINS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """What the components of the reward are worth; they sum to 1."""
-
-    task: float
-    progress: float
-    efficiency: float
-    domain: float
-
-    def reward(self, parts: RewardParts, domain: float) -> float:
-        """r_total in [0, 1] from an episode's components and r_domain, what its environment
-        declared."""
-        dense = self.progress * parts.progress + self.efficiency * parts.efficiency
-        return self.task * parts.task + dense + self.domain * domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +62,15 @@ class Calibration:
     error: float
 
 
-def observe(
-    trajectory: Trajectory, r_domain: Sequence[float], config: RewardConfig, random: Random
-) -> Observation:
-    """A valid episode as it stood after a random one of its turns but the last.
-
-    Args:
-        r_domain: what the environment declared after each turn, [T].
-    """
+def observe(trajectory: Trajectory, config: RewardConfig, random: Random) -> Observation:
+    """A valid episode as it stood after a random one of its turns but the last."""
     turns = trajectory.turns
     standing = None
     if len(turns) > 1:
         at = random.randrange(1, len(turns))
         progress = sum(turn.gain for turn in turns[:at])
         efficiency = turn_efficiency(at, trajectory.expert_turns, config)
-        standing = (progress, efficiency, r_domain[at - 1])
+        standing = (progress, efficiency, turns[at - 1].domain)
     return Observation(trajectory.domain, trajectory.level, trajectory.success, standing)
 
 

@@ -1,5 +1,8 @@
 """Stage `grpo`: the warm start learns from its own episodes with simulated users."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from progrl.agent.model import load_agent_folder, save_model
 from progrl.agent.seats import ModelAgent
 from progrl.files import file_digest, write_json, write_jsonl
@@ -22,6 +25,15 @@ from progrl.training.grpo import GrpoTrainer, Row
 MODEL, MEMORY, METRICS = "models/grpo", "memory", "metrics/grpo.jsonl"
 
 
+def flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The figures of a row, those within others under names like `weights/retail/task`."""
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{name}/")
+        else:
+            yield f"{prefix}{name}", value
+
+
 def run(context: Context) -> Metrics:
     """Write models/grpo, memory and metrics/grpo.jsonl."""
     config, root = context.config, context.root
@@ -38,7 +50,7 @@ def run(context: Context) -> Metrics:
     }
 
     def record(row: Row, seconds: dict[str, float]) -> None:
-        numbers = {f"grpo/{k}": v for k, v in row.items() if isinstance(v, int | float)}
+        numbers = {f"grpo/{k}": v for k, v in flat(row) if isinstance(v, int | float)}
         times = {f"time/{k}": v for k, v in seconds.items()}
         spent = world.spent()
         if spent:  # in no output: what a cache holds changes it

@@ -16,6 +16,7 @@ from progrl.curriculum import Horizon, Sampler, SuccessWindow
 from progrl.dialogue.tasks import Task
 from progrl.dialogue.trajectories import Trajectory
 from progrl.embedding import Encoder
+from progrl.files import new_file
 from progrl.memory import LongTermMemory, Pattern, ShortTermMemory
 from progrl.rewards import RewardParts, structured_reward
 from progrl.rollout import Clock, World, check_faults
@@ -25,6 +26,7 @@ from progrl.training.optimiser import Optimiser
 from progrl.training.schedule import rate
 from progrl.training.scoring import Scorer
 from progrl.training.update import Group, policy_update, stats_row
+from progrl.training.weighting import Weighting
 
 Row = dict[str, Any]
 
@@ -74,6 +76,9 @@ class GrpoTrainer:
             self.encoder.dimension, memory.capacity, memory.store_above, memory.similar_above
         )
         self.short = ShortTermMemory(memory.short)
+        self.weighting = Weighting(
+            self.config, self.world, self.encoder, self.seed.child("weights")
+        )
         dtype = self.config.agent.dtype
         self.optimiser = Optimiser(
             self.model, grpo.learning_rate, grpo.weight_decay, grpo.max_grad_norm, dtype
@@ -135,6 +140,7 @@ class GrpoTrainer:
             "learning_rate": share * grpo.learning_rate,
             "memory": len(self.long),
             "probe": None,
+            **self.weighting.learn(trajectories, turns, node.child("weights").random()),
         }
 
     def _groups(self, tasks: Sequence[Task], node: Seed, step: int) -> list[Group]:
@@ -155,7 +161,9 @@ class GrpoTrainer:
             trajectories = self.world.play(specs, self.sampler_agent, self.clock)
         check_faults(trajectories, self.config.grpo.max_fault_share)
         members = [trajectories[i : i + size] for i in range(0, len(trajectories), size)]
-        return [Group.of(m, self.config.reward, self.config.grpo.score) for m in members]
+        reward, score = self.config.reward, self.config.grpo.score
+        weights = [self.weighting.of(task) for task in tasks]
+        return [Group.of(m, reward, score, w) for m, w in zip(members, weights, strict=True)]
 
     def _parts(self, trajectories: Sequence[Trajectory]) -> list[RewardParts]:
         return [structured_reward(t, self.config.reward) for t in trajectories if t.valid]
@@ -207,8 +215,8 @@ class GrpoTrainer:
         row["probe"] = fmean(t.success for t in played if t.valid)
         if row["probe"] > self.best[0]:
             self.best = (row["probe"], step)
-            self.folder.mkdir(parents=True, exist_ok=True)
-            save_file(dict(self.model.named_parameters()), self._best_file)
+            with new_file(self._best_file) as temporary:
+                save_file(dict(self.model.named_parameters()), temporary)
         self._log(row)
 
     def _log(self, row: Row) -> None:
@@ -227,8 +235,13 @@ class GrpoTrainer:
             "window": self.window.state_dict(),
             "short": self.short.state_dict(),
             "long": self.long.state_dict(),
+            **self.weighting.state_dict(),
         }
-        tensors = {**self.optimiser.tensors(), "memory": self.long.tensors()}
+        tensors = {
+            **self.optimiser.tensors(),
+            **self.weighting.tensors(),
+            "memory": self.long.tensors(),
+        }
         save_checkpoint(self.folder, Checkpoint(step, tensors, state))
         for old in sorted(self.folder.glob("best-*.safetensors")):
             if old != self._best_file:
@@ -245,6 +258,7 @@ class GrpoTrainer:
         self.window.load_state_dict(state["window"])
         self.short.load_state_dict(state["short"])
         self.long.load_state_dict(state["long"], checkpoint.tensors["memory"])
+        self.weighting.load_state_dict(state, checkpoint.tensors)
         return checkpoint.step
 
 

@@ -14,6 +14,8 @@ from progrl.dialogue.codec import Bias
 from progrl.dialogue.trajectories import Trajectory
 from progrl.errors import DataError
 from progrl.rewards import (
+    Weights,
+    fixed_weights,
     group_advantages,
     rescale,
     structured_reward,
@@ -61,16 +63,22 @@ class Group:
 
     @classmethod
     def of(
-        cls, trajectories: Sequence[Trajectory], reward: RewardConfig, score: ScoreConfig
+        cls,
+        trajectories: Sequence[Trajectory],
+        reward: RewardConfig,
+        score: ScoreConfig,
+        weights: Weights | None = None,
     ) -> "Group":
-        """The group of these episodes with their scores and turn rewards."""
+        """The group of these episodes with their scores and turn rewards, by `weights` or, where
+        there are none, by those of the configuration."""
+        weights = weights or fixed_weights(reward)
         valid = [t for t in trajectories if t.valid]
-        rewards = [turn_rewards(t, reward) for t in valid]
+        rewards = [turn_rewards(t, reward, weights) for t in valid]
         scores = [
-            trajectory_score(row, structured_reward(t, reward).total, score)
+            trajectory_score(row, weights.reward(structured_reward(t, reward)), score)
             for t, row in zip(valid, rewards, strict=True)
         ]
-        bounds = turn_reward_bounds(reward)
+        bounds = turn_reward_bounds(weights)
         return cls(trajectories, scores, [rescale(row, bounds) for row in rewards])
 
     def episodes(self, config: GrpoConfig) -> list[Episode]:

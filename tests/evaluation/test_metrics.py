@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from progrl.config.training import Budget, RewardConfig
+from progrl.config.training import Budget, FixedWeights, LearnedWeights, RewardConfig
 from progrl.dialogue.messages import Say, ToolCall
 from progrl.dialogue.trajectories import End
 from progrl.errors import DataError
@@ -12,7 +12,22 @@ from progrl.evaluation.metrics import Result, by_task, end_shares, measure, pass
 from .records import BYE, LOOK, make_result, make_task, make_trajectory
 
 REWARD = RewardConfig(
-    task=1.0, progress=0.5, efficiency=0.2, reference=Budget(kind="budget", factor=2.0)
+    task=1.0,
+    progress=0.5,
+    efficiency=0.2,
+    reference=Budget(kind="budget", factor=2.0),
+    weights=FixedWeights(kind="fixed"),
+)
+LEARNED = LearnedWeights(
+    kind="learned",
+    floor=0.4,
+    hidden=8,
+    evidence=2.0,
+    price=0.02,
+    learning_rate=0.003,
+    passes=10,
+    window=64,
+    min_episodes=32,
 )
 
 
@@ -23,6 +38,14 @@ def test_a_success_by_hand():
     assert (result.success, result.turns, result.tool_calls) == (True, 3, 1)
     assert result.efficiency == 0.25
     assert result.reward == pytest.approx(1.55)
+
+
+def test_weights_that_training_learned_judge_nobody():
+    learned = REWARD.model_copy(update={"weights": LEARNED})
+    for ended in (True, False):
+        task = make_task()
+        played = make_trajectory(task, (LOOK, Say("Here?"), BYE), success=ended)
+        assert measure(played, task, 0, learned) == measure(played, task, 0, REWARD)
 
 
 def test_an_episode_cut_by_the_horizon_keeps_its_progress_alone():

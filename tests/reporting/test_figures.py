@@ -92,6 +92,27 @@ def test_the_share_of_groups_with_a_signal_by_hand():
     assert figures["Entropy"].legend == ()
 
 
+def test_learned_weights_are_drawn_by_domain_and_only_where_there_are_some():
+    fixed = [figure.title for figure in grpo_figures([grpo_row(0), grpo_row(1)])]
+    assert not any("weights" in title or "foreseen" in title for title in fixed)
+    weights = {"task": 0.5, "progress": 0.25, "efficiency": 0.125, "domain": 0.125}
+    seen = {"episodes": 8, "predicted": 0.375, "observed": 0.5, "loss": 0.6, "error": 0.0625}
+    learned = [
+        grpo_row(0),
+        grpo_row(1, weights={"shop": weights, "air": weights}, calibration={"shop": seen}),
+    ]
+    figures = {f.title: f for f in grpo_figures(learned)}
+    assert list(figures)[len(fixed) :] == [
+        *("Learned weights, air", "Success foreseen, air"),
+        *("Learned weights, shop", "Success foreseen, shop"),
+    ]
+    shop = figures["Learned weights, shop"]
+    assert [name for name, _ in shop.legend] == ["task", "progress", "efficiency", "declared"]
+    assert "0.25" in shop.chart
+    assert all(value in figures["Success foreseen, shop"].chart for value in ("0.375", "0.0625"))
+    assert figures["Success foreseen, air"].chart is None
+
+
 def test_the_warm_starts_phases_are_apart():
     loss, rate = sft_figures([sft_row(1, "copy"), sft_row(2, "copy"), sft_row(3, "sft")])
     assert [name for name, _ in loss.legend] == ["copy warm-up", "training dialogues"]

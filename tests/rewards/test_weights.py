@@ -13,17 +13,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from safetensors.torch import save
 
-from progrl.config.training import Budget, LearnedWeights, RewardConfig
+from progrl.config.training import Budget, FixedWeights, LearnedWeights, RewardConfig
 from progrl.dialogue.trajectories import End
 from progrl.embedding import HashedEncoder
 from progrl.errors import CheckpointError
-from progrl.rewards import RewardParts
+from progrl.rewards import Weights
 from progrl.rewards.weights import (
     COMPONENTS,
     FEATURES,
     DomainWeights,
     Observation,
-    Weights,
     observe,
 )
 from progrl.seeds import Seed
@@ -41,7 +40,11 @@ LEARNED = LearnedWeights(
     min_episodes=32,
 )
 REWARD = RewardConfig(
-    task=1, progress=0.5, efficiency=0.2, reference=Budget(kind="budget", factor=2)
+    task=1,
+    progress=0.5,
+    efficiency=0.2,
+    reference=Budget(kind="budget", factor=2),
+    weights=FixedWeights(kind="fixed"),
 )
 DESCRIPTIONS = ("Orders, returns and exchanges of a shop.", "Flights, fares and baggage.")
 EMBEDDINGS = {
@@ -210,19 +213,14 @@ def test_a_checkpoint_of_others_is_refused() -> None:
 
 def test_an_episode_as_it_stood_at_a_turn_before_its_end() -> None:
     trajectory = make_trajectory(gains=(0.2, 0.3, 0.5), expert_turns=2)
+    for turn, declared in zip(trajectory.turns, (0.9, 0.1, 0.0), strict=True):
+        turn.domain = declared
     wanted = {(0.2, 0.75, 0.9), (0.5, 0.5, 0.1)}
-    seen = {observe(trajectory, [0.9, 0.1, 0.0], REWARD, Random(s)).standing for s in range(20)}
+    seen = {observe(trajectory, REWARD, Random(s)).standing for s in range(20)}
     assert seen == wanted
-    assert observe(trajectory, [0.9, 0.1, 0.0], REWARD, Random(1)).success
+    assert observe(trajectory, REWARD, Random(1)).success
     single = make_trajectory(gains=(0.2,), end=End.HORIZON)
-    assert observe(single, [1.0], REWARD, Random(1)) == Observation("toy", 1, False, None)
-
-
-def test_the_weighted_reward_by_hand() -> None:
-    weights = Weights(task=0.4, progress=0.3, efficiency=0.2, domain=0.1)
-    parts = RewardParts(task=1.0, progress=0.5, efficiency=0.25, total=0.0)
-    assert weights.reward(parts, 1.0) == pytest.approx(0.4 + 0.15 + 0.05 + 0.1)
-    assert weights.reward(RewardParts(1, 1, 1, 0), 1) == pytest.approx(1.0)
+    assert observe(single, REWARD, Random(1)) == Observation("toy", 1, False, None)
 
 
 @pytest.mark.parametrize("changes", [{"floor": 1.0}, {"window": 16}, {"passes": 0}])

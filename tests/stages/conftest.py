@@ -34,11 +34,11 @@ def line(name: str, root: Path, *overrides: str) -> list[str]:
     ]
 
 
-def start(name: str, root: Path, log: Path) -> subprocess.Popen[bytes]:
+def start(name: str, root: Path, log: Path, *overrides: str) -> subprocess.Popen[bytes]:
     """Start a stage with `EASY` in a process of its own, whose messages go to `log`."""
     with log.open("wb") as stream:
         return subprocess.Popen(
-            [sys.executable, "-m", "progrl.cli", *line(name, root, *EASY)],
+            [sys.executable, "-m", "progrl.cli", *line(name, root, *EASY, *overrides)],
             stdout=stream,
             stderr=stream,
         )
@@ -49,9 +49,9 @@ def run(name: str, root: Path, *overrides: str) -> Result:
     return CliRunner().invoke(app, line(name, root, *overrides))
 
 
-def finish(name: str, root: Path, log: Path) -> str:
+def finish(name: str, root: Path, log: Path, *overrides: str) -> str:
     """Run a stage to its end in a process of its own; what it said."""
-    code = start(name, root, log).wait(timeout=240)
+    code = start(name, root, log, *overrides).wait(timeout=240)
     said = log.read_text()
     assert code == 0, said
     return said

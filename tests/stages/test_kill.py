@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,9 @@ PATIENCE = 120.0  # seconds until a stage must have come to where it is to be ki
 KILLED = -9
 
 
-def kill(name: str, root: Path, log: Path, seen: Seen, delay: float) -> int:
+def kill(name: str, root: Path, log: Path, seen: Seen, delay: float, *overrides: str) -> int:
     """Start a stage, `kill -9` it `delay` seconds after `seen`; its exit code."""
-    process = start(name, root, log)
+    process = start(name, root, log, *overrides)
     try:
         end = time.monotonic() + PATIENCE
         while process.poll() is None and not seen(root):
@@ -51,7 +52,7 @@ def unfinished(root: Path, name: str) -> set[Path]:
     return set((root / "runs" / name).glob("*/checkpoints/.step-*"))
 
 
-def rows(root: Path, name: str) -> list[dict[str, float | None]]:
+def rows(root: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads(row) for row in (root / "metrics" / f"{name}.jsonl").open()]
 
 
@@ -88,6 +89,27 @@ def test_grpo_killed_at_random_moments_ends_the_same(copy: Copy, tmp_path: Path)
     kill("grpo", killed, log, lambda r: (r / "models" / "grpo").exists(), 0.0)
 
     assert "resuming after step" in finish("grpo", killed, log)
+    assert_same(left, killed, "models/grpo", "memory", "metrics/grpo.jsonl")
+
+
+LEARNED = (
+    "reward.weights={kind: learned, floor: 0.4, hidden: 16, evidence: 2.0, price: 0.02}",
+    "reward.weights={learning_rate: 0.01, passes: 10, window: 100, min_episodes: 16}",
+)
+
+
+def test_grpo_killed_goes_on_with_the_weights_it_had_learned(copy: Copy, tmp_path: Path) -> None:
+    inputs = ("data", "models/sft")
+    left, killed = copy("left", *inputs), copy("killed", *inputs)
+    finish("grpo", left, tmp_path / "left.log", *LEARNED)
+    told = [row["weights"]["retail"] for row in rows(left, "grpo") if row.get("weights")]
+    assert len(told) == 10 and len({row["progress"] for row in told}) > 6
+
+    log = tmp_path / "killed.log"
+    for step in (3, 6):
+        seen = partial(reached, "grpo", step)
+        assert kill("grpo", killed, log, seen, 0.05, *LEARNED) == KILLED
+    assert "resuming after step" in finish("grpo", killed, log, *LEARNED)
     assert_same(left, killed, "models/grpo", "memory", "metrics/grpo.jsonl")
 
 

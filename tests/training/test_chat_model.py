@@ -16,7 +16,7 @@ from progrl.dialogue.trajectories import Trajectory
 from progrl.files import read_jsonl
 from progrl.rewards import RewardParts
 from progrl.stages import Context, find_stage
-from progrl.training import grpo
+from progrl.training import grpo, update
 from tests.dialogue.chat_models import SEPARATED, chat_tokenizer
 
 WINDOW = 8192
@@ -52,7 +52,7 @@ def tiny_llama(tokens: int) -> Any:
 def first_sampled(trajectory: Trajectory, config: object) -> RewardParts:
     """Pays for what untrained weights do too; a task's own reward would be 0 for all of them."""
     total = trajectory.turns[0].sampled[0] / 300
-    return RewardParts(0.0, total, 0.0, total)
+    return RewardParts(0.0, total, 0.0, 0.0, total)
 
 
 @pytest.mark.slow
@@ -60,7 +60,8 @@ def first_sampled(trajectory: Trajectory, config: object) -> RewardParts:
 def test_it_goes_through_the_stages(
     dtype: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(grpo, "structured_reward", first_sampled)
+    for module in (grpo, update):
+        monkeypatch.setattr(module, "structured_reward", first_sampled)
     tokenizer = chat_tokenizer(SEPARATED)
     save_model(tmp_path / "chat", tiny_llama(len(tokenizer)), ChatCodec(tokenizer))
     dtypes = (f"agent.dtype={dtype}", f"engine.dtype={dtype}")
