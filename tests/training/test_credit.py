@@ -206,6 +206,7 @@ def test_groups_that_dynamic_sampling_replaces_are_counted_too(
         greedy_agent=nobody,
         sync=lambda model: None,
         world=nobody,
+        probe_world=nobody,
         tasks=tasks,
         probe=tasks,
         encoder=HashedEncoder(),

@@ -13,6 +13,7 @@ from progrl.embedding import HashedEncoder
 from progrl.errors import CheckpointError
 from progrl.rewards import Weights, fixed_weights
 from progrl.seeds import Seed
+from progrl.stages.grpo import flat
 from progrl.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from progrl.training.update import Group
 from progrl.training.weighting import Weighting
@@ -97,6 +98,14 @@ def test_a_step_tells_the_weights_that_it_was_scored_with_and_fits_the_next() ->
     after = it.of(make_task())
     assert after.progress > 2 * FIRST.progress > 4 * after.domain
     assert after.task >= 0.4
+
+
+def test_tracking_has_the_figures_by_domain() -> None:
+    row = {"step": 3, "probe": None, **weighting(learned()).learn(telling(1), 20, Random(1))}
+    names = [name for name, _ in flat(row)]
+    assert names[:3] == ["step", "probe", "weights/toy/task"]
+    assert names[-1] == "calibration/toy/error"
+    assert dict(flat(row))["weights/toy/progress"] == row["weights"]["toy"]["progress"]
 
 
 def test_what_nobody_could_solve_and_what_was_spoiled_is_not_learned_from() -> None:
