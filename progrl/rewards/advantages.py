@@ -48,6 +48,9 @@ def tree_advantages(
     nothing to do with the outcome. An episode's token advantages sum to its own advantage (to the
     mean, where several episodes are identical).
 
+    Where episodes part at a token that they read (a user's answer of chance), that token takes the
+    difference, which enters no loss; what is sampled after it is measured from the new value.
+
     Args:
         sequences: all token ids of each episode, read and sampled.
         advantages: [G], of mean 0.

@@ -54,7 +54,7 @@ def run(context: Context) -> Metrics:
         times = {f"time/{k}": v for k, v in seconds.items()}
         spent = world.spent()
         if spent:  # in no output: what a cache holds changes it
-            write_json(context.work / "user.json", spent)
+            write_json(context.work / "spent.json", spent)
         context.recorder.metrics({**numbers, **times, **spent}, row["step"])
 
     trainer = GrpoTrainer(

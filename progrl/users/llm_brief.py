@@ -35,7 +35,8 @@ Rules:
 Your manner: {manner}
 Reply with one JSON object and nothing else: {form}
 "act" is one of the acts that are allowed below, "text" what you say to the agent, "done" true only
-if you end the conversation with it."""
+if you end the conversation with it. For instance:
+{{"act": "clarify", "text": "which one do you mean ?", "done": false}}"""
 
 
 class BrokenForm(ValueError):

@@ -53,7 +53,7 @@ class Account:
         failures: requests that failed, by cause.
         tokens_in: read by the model; `tokens_out`: written. Of answered requests alone.
         unmetered: answers whose endpoint did not count the tokens.
-        lost: calls that were given up.
+        lost: callers that got none; several may have waited for one request.
     """
 
     answers: int = 0
@@ -157,7 +157,11 @@ class Endpoint:
                 task = asyncio.create_task(self._fetch(key, request))
                 self._flying[key] = task
                 task.add_done_callback(lambda _: self._flying.pop(key, None))
-            answer = await asyncio.shield(task)
+            try:
+                answer = await asyncio.shield(task)
+            except UserFault:
+                self.account.lost += 1
+                raise
         self.account.answers += 1
         self.account.cached += cached
         return answer.content
@@ -185,7 +189,6 @@ class Endpoint:
                 return answer
             except (_Failed, CircuitOpen) as error:
                 if number + 1 == tries:
-                    self.account.lost += 1
                     raise UserFault(
                         f"the user's model gave no answer in {tries} tries, the last: {error}"
                     ) from None
@@ -205,7 +208,6 @@ class Endpoint:
             raise
         except UserFault:
             self.account.failures["refused"] += 1
-            self.account.lost += 1
             self._breaker.succeeded()
             raise
         except BaseException as error:

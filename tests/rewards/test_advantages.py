@@ -66,3 +66,12 @@ def test_token_advantages_sum_to_the_episodes(sequences: list[list[int]]) -> Non
         for prefix in {tuple(s[:at]) for s in sequences}:
             met = [r[at] for s, r in zip(sequences, credit, strict=True) if tuple(s[:at]) == prefix]
             assert sum(met) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_after_parting_at_what_was_read_each_choice_counts_from_there() -> None:
+    # All say 2; a user answers 5 or 6; only after 5 does it matter whether 7 or 8 is said.
+    sequences = [[1, 2, 5, 7], [1, 2, 5, 8], [1, 2, 6, 7], [1, 2, 6, 8]]
+    rows = tree_advantages(sequences, [1.5, -0.5, -0.5, -0.5])
+    assert [row[1] for row in rows] == [0, 0, 0, 0]
+    assert [row[2] for row in rows] == [0.5, 0.5, -0.5, -0.5]
+    assert [row[3] for row in rows] == [1, -1, 0, 0]
