@@ -6,6 +6,7 @@ from typing import Protocol
 
 from progrl.dialogue.codec import Hint
 from progrl.dialogue.messages import Action, ToolSpec
+from progrl.seeds import Seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,15 @@ class Guide(Protocol):
 
 
 class Advisor(Protocol):
-    """Guides through many episodes."""
+    """Guides through many episodes, in rounds within which what it knows stays as it is."""
+
+    def begin(self, seed: Seed, queries: Sequence[str] = ()) -> None:
+        """A new round, in which all that is drawn follows from `seed`.
+
+        Args:
+            queries: of the round's tasks, which it may get to know together: one by one is slow.
+        """
+        ...
 
     def guide(self, task_id: str, query: str) -> Guide:
         """A guide through an episode of a task."""

@@ -78,7 +78,7 @@ def rollout(
     node = root_seed(config, seed)
     played = domain_of(config, environment)
     tasks = list(islice(tasks_of(played, split, node), episodes))
-    seat = agent_of(config, agent, temperature)
+    seat = agent_of(shared, config, agent, temperature)
     users = {environment: user_of(shared, config, environment, root, node, user)}
     world = make_world({environment: played}, users, config.user.family, IN_FLIGHT)
     episode = node.child("rollout")
@@ -164,11 +164,11 @@ def find_task(domain: "Domain", node: Seed, task_id: str, root: Path, most: int 
     )
 
 
-def agent_of(config: Config, name: str, temperature: float) -> "Agent":
-    """The agent of a name, or the model in a folder.
+def agent_of(shared: Shared, config: Config, name: str, temperature: float) -> "Agent":
+    """The agent of a name, or the model in a folder with the advice that is configured for it.
 
     Raises:
-        ConfigurationError: it is neither.
+        ConfigurationError: it is neither, or its folder lacks the tool policy of the advice.
         CheckpointError: the folder is no whole model.
     """
     from progrl.agent.seats import Agent, DoNothingAgent, ExpertAgent, ModelAgent, RandomAgent
@@ -187,11 +187,15 @@ def agent_of(config: Config, name: str, temperature: float) -> "Agent":
             f"--agent {name}: neither one of {', '.join(scripts)} nor the folder of a model."
         )
     from progrl.agent.model import load_agent_folder
+    from progrl.stages.advice import advisor_of
+    from progrl.stages.base import Context
     from progrl.stages.parts import engine_of
 
     model, codec = load_agent_folder(Path(name))
     engine = engine_of(config, model)
-    return ModelAgent(engine, codec, temperature, config.engine.max_tokens, name)
+    context = Context(config, Path(), shared.project, Path("runs"))
+    advisor = advisor_of(context, Path(name))
+    return ModelAgent(engine, codec, temperature, config.engine.max_tokens, name, advisor)
 
 
 def user_of(

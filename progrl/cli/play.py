@@ -95,7 +95,7 @@ def play(
         show(Text(TO_AGENT, "italic"), Text(domain.policy, "dim"))
     else:
         view = domain.user_view(chosen)
-        seat, user = agent_of(config, agent, 0.0), HumanUser(AskUser(view))
+        seat, user = agent_of(shared, config, agent, 0.0), HumanUser(AskUser(view))
         show(Text(TO_USER, "italic"), *briefing(view), spoken("user", chosen.query))
     signal.signal(signal.SIGINT, _interrupt)
     try:

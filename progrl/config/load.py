@@ -1,6 +1,7 @@
 """Reading `params.yaml`, laying a profile over it, applying overrides, checking all of it."""
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,20 @@ from progrl.config.models import Config
 from progrl.errors import ConfigurationError
 
 Tree = dict[str, Any]
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2's booleans, as DVC reads them: `off` is a word."""
+
+
+_BOOL = "tag:yaml.org,2002:bool"
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, word) for tag, word in resolvers if tag != _BOOL]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    _BOOL, re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), list("tTfF")
+)
 
 
 def load_config(
@@ -79,7 +94,7 @@ def find_profile(params: Path, profile: str) -> Path:
 
 def _read(path: Path) -> Tree:
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        tree = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
         raise ConfigurationError(
             f"{path}: no such file. Run in the project's folder, or name the file with --params."
@@ -103,7 +118,7 @@ def _parse(override: str) -> Tree:
     if not equals or not all(keys):
         raise ConfigurationError(f"--set {override}: write it as a.b=value.")
     try:
-        tree: Any = yaml.safe_load(value)
+        tree: Any = yaml.load(value, _Loader)
     except yaml.YAMLError:
         raise ConfigurationError(f"--set {override}: {value!r} is not valid YAML.") from None
     for key in reversed(keys):

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from progrl.config.agent import AgentConfig, EncoderConfig, EngineConfig
 from progrl.config.base import Count, Fraction, Level, Natural, Section
+from progrl.config.orchestration import OrchestrationConfig
 from progrl.config.training import (
     CurriculumConfig,
     GrpoConfig,
@@ -143,6 +144,8 @@ class Config(Section):
     """Which tasks a step trains on."""
     memory: MemoryConfig
     """Long-term and short-term memory."""
+    orchestration: OrchestrationConfig
+    """What the agent is told about tools."""
     evaluation: EvaluationConfig
     """Stages `evaluate` and `register`."""
     threads: Count
@@ -160,6 +163,17 @@ class Config(Section):
             raise ValueError("grpo.minibatches: more than grpo.tasks, so some would be empty")
         if self.sft.warmup.kind == "copy" and self.agent.kind == "huggingface":
             raise ValueError("sft.warmup.kind: copy is for a new model; use none with huggingface")
+        advice = self.orchestration
+        if advice.kind == "bias" and self.agent.kind == "huggingface":
+            raise ValueError("orchestration.kind: bias needs names of one token; use hint here")
+        if (
+            advice.kind in ("hint", "bias")
+            and advice.policy.head.kind == "closed"
+            and self.domains.held_out
+        ):
+            raise ValueError(
+                "orchestration.policy.head.kind: closed cannot score the tools of domains.held_out"
+            )
         if self.evaluation.gate.benchmark not in (*self.domains.train, *self.domains.held_out):
             raise ValueError("evaluation.gate.benchmark: not one of the domains")
         if self.grpo.keep == "last" and self.grpo.probe_every > self.grpo.steps:

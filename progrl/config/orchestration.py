@@ -1,4 +1,4 @@
-"""How the tool policy reads a conversation, is learned, and makes plans (PMT, eq. 12-13, 16-18)."""
+"""What the agent is told about tools, and the policy that says it (PMT, eq. 12-13, 16-18)."""
 
 from typing import Annotated, Literal
 
@@ -85,7 +85,7 @@ class PlanConfig(Section):
     the tool's own."""
 
 
-class OrchestrationConfig(Section):
+class ToolPolicyConfig(Section):
     """The tool policy: which tool to use next, or to talk, or to stop."""
 
     context: ContextConfig
@@ -100,5 +100,50 @@ class OrchestrationConfig(Section):
     """Learning from the experts' dialogues."""
     improvement: ImprovementConfig
     """Learning from the agent's own episodes."""
-    plan: PlanConfig
-    """Plans."""
+
+
+class NoAdvice(Section):
+    """The agent is told nothing about tools."""
+
+    kind: Literal["off"]
+
+
+class HintAdvice(Section):
+    """Before each message the agent reads which tools a learned policy thinks come next."""
+
+    kind: Literal["hint"]
+    top: Count
+    """How many tools, with their confidences."""
+    drop: Fraction
+    """Share of the messages without a hint in SFT and GRPO, so that the agent does not come to
+    lean on it; never in probes and evaluation."""
+    policy: ToolPolicyConfig
+    """The tool policy."""
+
+
+class BiasAdvice(Section):
+    """A learned policy's probabilities are added to the logits of the tokens that name tools, in
+    sampling and in the trainer alike; the warm start knows nothing of it."""
+
+    kind: Literal["bias"]
+    strength: Positive
+    """What a tool of probability 1 is given, in nats."""
+    policy: ToolPolicyConfig
+    """The tool policy."""
+
+
+class RandomAdvice(Section):
+    """Hints on tools drawn uniformly, with made-up confidences: PMT's ablation, which shows what
+    harm bad advice does."""
+
+    kind: Literal["random"]
+    top: Count
+    """How many tools, with their confidences."""
+    drop: Fraction
+    """Share of the messages without a hint in SFT and GRPO; never in probes and evaluation."""
+
+
+LearnedAdvice = HintAdvice | BiasAdvice
+OrchestrationConfig = Annotated[
+    NoAdvice | HintAdvice | BiasAdvice | RandomAdvice, Field(discriminator="kind")
+]

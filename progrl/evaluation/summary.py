@@ -81,6 +81,17 @@ class Summariser:
             },
         }
 
+    def compared(self, results: Mapping[str, Sequence[Result]]) -> Summary:
+        """Figures of an agent in several conditions, and the first's success less each other's."""
+        first, *others = results
+        return {
+            "agents": {name: self.agent(rows) for name, rows in results.items()},
+            **{
+                f"{first}_minus_{other}": self._difference(results[first], results[other])
+                for other in others
+            },
+        }
+
     def agent(self, results: Sequence[Result]) -> Summary:
         """All figures of one agent."""
         summary: Summary = {

@@ -1,6 +1,7 @@
 """Tool orchestration: a learned policy that says which tool comes next, and plans made from it."""
 
 from progrl.dialogue.codec import STOP, TALK
+from progrl.orchestration.advice import PolicyAdvisor, RandomAdvisor
 from progrl.orchestration.features import Catalogue, contexts, tool_of
 from progrl.orchestration.folds import FoldedPolicies, fit_folds
 from progrl.orchestration.gold import accuracy, fit, fold_of
@@ -18,6 +19,8 @@ __all__ = [
     "Improver",
     "Orchestrator",
     "Plan",
+    "PolicyAdvisor",
+    "RandomAdvisor",
     "ToolPolicy",
     "accuracy",
     "contexts",

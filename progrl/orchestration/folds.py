@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from progrl.config.orchestration import OrchestrationConfig
+from progrl.config.orchestration import ToolPolicyConfig
 from progrl.dialogue.trajectories import Trajectory
 from progrl.embedding import Encoder
 from progrl.errors import CheckpointError
@@ -76,7 +76,7 @@ class FoldedPolicies:
 
 
 def fit_folds(
-    config: OrchestrationConfig,
+    config: ToolPolicyConfig,
     catalogues: Mapping[str, Catalogue],
     dialogues: Sequence[Trajectory],
     encoder: Encoder,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
-from progrl.config.orchestration import GoldConfig, OpenHead, OrchestrationConfig
+from progrl.config.orchestration import GoldConfig, OpenHead, ToolPolicyConfig
 from progrl.dialogue.trajectories import Trajectory
 from progrl.embedding import Encoder, Vectors
 from progrl.errors import DataError
@@ -26,7 +26,7 @@ def fold_of(task_id: str, folds: int) -> int:
 
 
 def fit(
-    config: OrchestrationConfig,
+    config: ToolPolicyConfig,
     catalogues: Mapping[str, Catalogue],
     dialogues: Sequence[Trajectory],
     encoder: Encoder,

@@ -46,15 +46,18 @@ class Plan:
 
 
 class Course:
-    """One conversation as the tool policy sees it.
+    """One conversation as the tool policy sees it; a shallow copy is a course of its own.
 
     Made by `Orchestrator.open`; told of each action by `took`.
+
+    Attributes:
+        catalogue: the tools to choose among.
     """
 
     def __init__(
         self, policy: ToolPolicy, catalogue: Catalogue, query: Vectors, memory: Vectors
     ) -> None:
-        self._policy, self._catalogue = policy, catalogue
+        self._policy, self.catalogue = policy, catalogue
         self._query, self._memory = query, memory
         self._used = np.zeros((0, policy.dimension), np.float32)
 
@@ -63,9 +66,9 @@ class Course:
         context = contexts(self._policy.context, self._used)[-1]
         features = torch.from_numpy(np.concatenate([self._query, context, self._memory])[None])
         with torch.inference_mode():
-            scores = self._policy(features, self._catalogue)[0].double()
+            scores = self._policy(features, self.catalogue)[0].double()
             shares = torch.softmax(scores, dim=0).tolist()
-        choices = map(Choice, self._catalogue.names, shares)
+        choices = map(Choice, self.catalogue.names, shares)
         return sorted(choices, key=lambda choice: -choice.probability)
 
     def took(self, action: Action) -> None:
@@ -74,13 +77,13 @@ class Course:
 
     def use(self, tool: str) -> None:
         """Take a tool's embedding into the context (eq. 18)."""
-        place = self._catalogue.place(tool)
+        place = self.catalogue.place(tool)
         if place is not None:
-            self._used = np.concatenate([self._used, self._catalogue.vectors[place][None]])
+            self._used = np.concatenate([self._used, self.catalogue.vectors[place][None]])
 
     def offer(self, catalogue: Catalogue) -> None:
         """From now on choose among other tools; what was used stays in the context."""
-        self._catalogue = catalogue
+        self.catalogue = catalogue
 
 
 class Orchestrator:
@@ -101,7 +104,11 @@ class Orchestrator:
                 f"{encoder.name} makes {encoder.dimension}-d ones. Set embedding as it was when "
                 "the memory was filled."
             )
-        self._encoder, self._memory = encoder, memory
+        self._encoder, self.memory = encoder, memory
+
+    def prepare(self, queries: Sequence[str]) -> None:
+        """Encode queries that will be asked about together, which is faster than one by one."""
+        self._encoder.encode(queries)
 
     def open(self, policy: ToolPolicy, query: str, tools: Sequence[ToolSpec]) -> Course:
         """Begin a conversation.
@@ -116,7 +123,7 @@ class Orchestrator:
         """
         policy.check_encoder(self._encoder)
         vector = self._encoder.encode([query])[0]
-        recalled = np.zeros_like(vector) if self._memory is None else self._memory.context(vector)
+        recalled = np.zeros_like(vector) if self.memory is None else self.memory.context(vector)
         return Course(policy, Catalogue.of(tools, self._encoder), vector, recalled)
 
     def plan(

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from progrl.agent.model import load_agent_folder
 from progrl.agent.seats import Agent, DoNothingAgent, ExpertAgent, ModelAgent
+from progrl.config.orchestration import OrchestrationConfig
 from progrl.dialogue.tasks import Task
 from progrl.dialogue.trajectories import Trajectory, read_trajectories, write_trajectories
 from progrl.evaluation.examples import choose_examples
@@ -14,6 +16,7 @@ from progrl.evaluation.summary import Summariser, Summary, evaluation
 from progrl.files import new_folder, write_json
 from progrl.rollout import Clock
 from progrl.seeds import Seed
+from progrl.stages.advice import advisor_of, compared
 from progrl.stages.base import Context, Metrics, Stage
 from progrl.stages.grpo import MODEL as GRPO
 from progrl.stages.parts import TASKS, USERS, Timings, engine_of, set_threads, tasks_of, world_of
@@ -22,7 +25,13 @@ from progrl.stages.sft import UNTRAINED
 
 METRICS, KEPT = "metrics/evaluate.json", "evaluation"
 RESULTS = f"{KEPT}/results.json"
+ADVICE = "advice.json"
+"""In the same folder: results with other advice on tools too, where there is any."""
+
 MODELS = {"untrained": UNTRAINED, "sft": SFT, "grpo": GRPO}
+
+ADVISED = "grpo"
+"""The agent that is also played with other advice than the configured."""
 
 Played = dict[str, dict[str, list[Trajectory]]]
 Results = dict[str, dict[str, list[Result]]]
@@ -40,20 +49,22 @@ def run(context: Context) -> Metrics:
     world = world_of(context, config.evaluation.family, config.engine.slots)
     protocol = Protocol(world, config.evaluation, config.reward)
     played = _play(context, protocol, benchmarks, clock, timings)
-    results: Results = {
+    measured: Results = {
         name: {agent: protocol.results(benchmarks[name], t) for agent, t in agents.items()}
         for name, agents in played.items()
     }
+    results = {name: {agent: rows[agent] for agent in AGENTS} for name, rows in measured.items()}
     with clock.measure("statistics"):
         seed = Seed.root(config.seed).child("evaluate").child("bootstrap").value
         summarise = Summariser(config.evaluation.confidence, config.evaluation.bootstrap, seed)
         summaries = {name: summarise.benchmark(agents) for name, agents in results.items()}
-    _write(context, played, results)
+    advice = _advice(config.orchestration, summarise, measured)
+    _write(context, played, results, measured if advice else {})
     held_out = config.domains.held_out
     tree = evaluation(summaries, config.evaluation, config.seed, held_out)
-    write_json(context.root / METRICS, tree)
+    write_json(context.root / METRICS, {**tree, **({"advice": advice} if advice else {})})
     timings.save(clock.seconds)
-    return _figures(summaries)
+    return {**_figures(summaries), **_advice_figures(advice)}
 
 
 def _play(
@@ -66,9 +77,10 @@ def _play(
     """All trajectories; each pair of agent and benchmark is kept in the work folder when done."""
     played: Played = {name: {} for name in benchmarks}
     trials = protocol.config.trials
-    total = trials * len(AGENTS) * sum(map(len, benchmarks.values()))
+    names = (*AGENTS, *(f"{ADVISED}_{kind}" for kind in compared(context.config.orchestration)))
+    total = trials * len(names) * sum(map(len, benchmarks.values()))
     before = 0
-    for name in AGENTS:
+    for name in names:
         agent: Agent | None = None
         for benchmark, tasks in benchmarks.items():
             kept = context.work / "played" / f"{benchmark}_{name}.jsonl"
@@ -76,6 +88,8 @@ def _play(
                 played[benchmark][name] = read_trajectories(kept)
             else:
                 agent = agent or _agent(context, name)
+                if isinstance(agent, ModelAgent) and agent.advisor is not None:
+                    agent.advisor.begin(Seed("advice"), [task.query for task in tasks])
 
                 def told(done: int, text: str = f"{name} on {benchmark}", at: int = before) -> None:
                     context.progress(at + done, total, text)
@@ -94,25 +108,66 @@ def _agent(context: Context, name: str) -> Agent:
             return DoNothingAgent()
         case "expert":
             return ExpertAgent()
-    model, codec = load_agent_folder(context.root / MODELS[name])
+    which, _, kind = name.partition("_")
+    folder, other = context.root / MODELS[which], compared(context.config.orchestration).get(kind)
+    model, codec = load_agent_folder(folder)
     engine = engine_of(context.config, model)
-    return ModelAgent(engine, codec, 0.0, context.config.engine.max_tokens, name)
+    advisor = advisor_of(context, folder, other) if which != "untrained" else None
+    return ModelAgent(engine, codec, 0.0, context.config.engine.max_tokens, name, advisor)
 
 
-def _write(context: Context, played: Played, results: Results) -> None:
+def _advice(
+    config: OrchestrationConfig, summarise: Summariser, measured: Results
+) -> dict[str, Any] | None:
+    """What the advice on tools is worth: the trained model with it, without, and with bad advice.
+
+    None where there is no advice.
+    """
+    others = compared(config)
+    if not others:
+        return None
+    benchmarks = {
+        name: summarise.compared(
+            {
+                config.kind: agents[ADVISED],
+                **{kind: agents[f"{ADVISED}_{kind}"] for kind in others},
+            }
+        )
+        for name, agents in measured.items()
+    }
+    return {"kind": config.kind, "agent": ADVISED, "benchmarks": benchmarks}
+
+
+def _advice_figures(advice: Mapping[str, Any] | None) -> dict[str, float]:
+    """The differences that are defined."""
+    return {
+        f"evaluate/{name}/{key}": float(value["mean"])
+        for name, summary in (advice["benchmarks"] if advice else {}).items()
+        for key, value in summary.items()
+        if key != "agents" and value["mean"] is not None
+    }
+
+
+def _write(context: Context, played: Played, results: Results, measured: Results) -> None:
+    """Write the folder; of `measured`, if it holds anything, the results with other advice too."""
     with new_folder(context.root / KEPT) as folder:
-        rows = {
-            name: {agent: [row.to_json() for row in rows] for agent, rows in agents.items()}
-            for name, agents in results.items()
-        }
-        write_json(folder / Path(RESULTS).name, rows)
-        for name, agents in played.items():
-            of = results[name]
+        write_json(folder / Path(RESULTS).name, _rows(results))
+        if measured:
+            write_json(folder / ADVICE, _rows(measured))
+        for name, of in results.items():
             chosen = choose_examples(of["sft"], of["grpo"], context.config.evaluation.examples)
-            for agent, trajectories in agents.items():
+            for agent in of:
+                trajectories = played[name][agent]
                 first = {t.task_id: t for t in trajectories if t.tags["trial"] == 0}
                 examples = [first[task] for task in chosen]
                 write_trajectories(folder / f"{name}_{agent}.jsonl", examples)
+
+
+def _rows(results: Results) -> dict[str, Any]:
+    return {
+        name: {agent: [row.to_json() for row in rows] for agent, rows in agents.items()}
+        for name, agents in results.items()
+    }
 
 
 def _figures(summaries: Mapping[str, Summary]) -> dict[str, float]:
@@ -129,17 +184,31 @@ def _figures(summaries: Mapping[str, Summary]) -> dict[str, float]:
 
 STAGE = Stage(
     name="evaluate",
-    sections=("seed", "domains", "agent", "engine", "reward", "evaluation", "threads"),
+    sections=(
+        "seed",
+        "domains",
+        "embedding",
+        "agent",
+        "engine",
+        "reward",
+        "orchestration",
+        "evaluation",
+        "threads",
+    ),
     inputs=(TASKS, USERS, UNTRAINED, SFT, GRPO),
     outputs=(METRICS, KEPT),
     packages=(
         "agent",
         "config",
         "dialogue",
+        "embedding",
         "environments",
         "evaluation",
+        "memory",
+        "orchestration",
         "rewards",
         "rollout",
+        "stages/advice.py",
         "stages/base.py",
         "stages/evaluate.py",
         "stages/parts.py",

@@ -1,12 +1,19 @@
 """Stage `grpo`: the warm start learns from its own episodes with simulated users."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from progrl.agent.model import load_agent_folder, save_model
 from progrl.agent.seats import ModelAgent
+from progrl.config.orchestration import LearnedAdvice
+from progrl.embedding import Encoder
+from progrl.environments.contracts import Domain
 from progrl.files import file_digest, write_json, write_jsonl
+from progrl.orchestration import FoldedPolicies, Improver, Orchestrator
 from progrl.seeds import Seed
+from progrl.stages.advice import MEMORY as RECALLED
+from progrl.stages.advice import TOOLS, Advisors, advisors, catalogues_of, tools_of
 from progrl.stages.base import Context, Metrics, Stage
 from progrl.stages.parts import (
     TASKS,
@@ -21,6 +28,7 @@ from progrl.stages.parts import (
 )
 from progrl.stages.sft import MODEL as START
 from progrl.training.grpo import GrpoTrainer, Row
+from progrl.training.tools import ToolLearning
 
 MODEL, MEMORY, METRICS = "models/grpo", "memory", "metrics/grpo.jsonl"
 
@@ -43,10 +51,16 @@ def run(context: Context) -> Metrics:
     splits = splits_of(context)
     world = world_of(context, config.user.family, config.engine.slots, config.user)
     played, tasks = training_world(config, world, splits["train"])
+    seed = Seed.root(config.seed).child("grpo")
+    encoder = encoder_of(context)
+    tools, advised = _learning(context, world.domains, root / START, encoder, seed.child("advice"))
     engine = engine_of(config, model)
     agents = {
-        kind: ModelAgent(engine, codec, temperature, config.engine.max_tokens, kind)
-        for kind, temperature in (("grpo", config.grpo.temperature), ("greedy", 0.0))
+        kind: ModelAgent(engine, codec, temperature, config.engine.max_tokens, kind, advisor)
+        for kind, temperature, advisor in (
+            ("grpo", config.grpo.temperature, advised.training),
+            ("greedy", 0.0, advised.probing),
+        )
     }
 
     def record(row: Row, seconds: dict[str, float]) -> None:
@@ -67,14 +81,18 @@ def run(context: Context) -> Metrics:
         probe_world=world,
         tasks=tasks,
         probe=splits["validation"][: config.grpo.probe_tasks],
-        encoder=encoder_of(context),
-        seed=Seed.root(config.seed).child("grpo"),
+        encoder=encoder,
+        seed=seed,
         folder=context.work / "checkpoints",
         record=record,
         progress=context.progress,
+        tools=tools,
     )
     rows = trainer.run()
     save_model(root / MODEL, model, codec)
+    if tools is not None:
+        tools.improver.policies.whole.save(root / MODEL / TOOLS)
+        trainer.long.save(root / MODEL / TOOLS / RECALLED)
     provenance = {
         "stage": "grpo",
         "start": file_digest(root / START),
@@ -88,6 +106,21 @@ def run(context: Context) -> Metrics:
     write_jsonl(root / METRICS, rows)
     timings.save(trainer.clock.seconds)
     return {"grpo/probe": trainer.best[0], "grpo/best_step": float(trainer.best[1])}
+
+
+def _learning(
+    context: Context, domains: Mapping[str, Domain], folder: Path, encoder: Encoder, seed: Seed
+) -> tuple[ToolLearning | None, Advisors]:
+    """The tool policy of the folder, which goes on learning, and who advises the agents."""
+    config = context.config.orchestration
+    if not isinstance(config, LearnedAdvice):
+        return None, advisors(config, None, None, seed)
+    policies = FoldedPolicies.load(tools_of(folder))
+    orchestrator = Orchestrator(encoder)
+    catalogues = catalogues_of(context, domains, encoder)
+    improver = Improver(policies, config.policy.improvement, catalogues, encoder)
+    learning = ToolLearning(orchestrator, improver)
+    return learning, advisors(config, policies, orchestrator, seed)
 
 
 STAGE = Stage(
@@ -104,6 +137,7 @@ STAGE = Stage(
         "horizon",
         "curriculum",
         "memory",
+        "orchestration",
         "threads",
     ),
     inputs=(TASKS, USERS, START),
@@ -116,8 +150,10 @@ STAGE = Stage(
         "embedding",
         "environments",
         "memory",
+        "orchestration",
         "rewards",
         "rollout",
+        "stages/advice.py",
         "stages/base.py",
         "stages/grpo.py",
         "stages/parts.py",

@@ -3,20 +3,32 @@
 from collections.abc import Sequence
 from typing import Any
 
+from progrl.agent.advice import Advisor
 from progrl.agent.model import load_agent_folder, make_model, save_model
 from progrl.config import Config
 from progrl.config.agent import EmbeddedAgent
-from progrl.dialogue.codec import Codec
+from progrl.config.orchestration import BiasAdvice
+from progrl.dialogue.codec import Codec, Hint
 from progrl.dialogue.compact import CompactCodec, train_tokenizer
 from progrl.dialogue.tasks import Split, Task
 from progrl.dialogue.trajectories import Trajectory, read_trajectories
 from progrl.environments.contracts import Domain
 from progrl.errors import DataError
 from progrl.files import file_digest, write_json, write_jsonl
+from progrl.orchestration import FoldedPolicies, Orchestrator
 from progrl.rewards import structured_reward
 from progrl.seeds import Seed
+from progrl.stages.advice import TOOLS, Advisors, advisors, fit_tools
 from progrl.stages.base import Context, Metrics, Stage
-from progrl.stages.parts import DIALOGUES, TASKS, Timings, domains_of, set_threads, splits_of
+from progrl.stages.parts import (
+    DIALOGUES,
+    TASKS,
+    Timings,
+    domains_of,
+    encoder_of,
+    set_threads,
+    splits_of,
+)
 from progrl.training.batching import Example
 from progrl.training.sft import Row, SftTrainer
 
@@ -33,6 +45,8 @@ def run(context: Context) -> Metrics:
     dialogues = _best(_dialogues(context, "train", splits["train"]), config)
     validation = _dialogues(context, "validation", splits["validation"])
     model, codec = _model(context, dialogues, domains, seed)
+    policies = fit_tools(context, domains, dialogues, seed.child("tools"))
+    advised = _advisors(context, policies, seed.child("advice"))
     save_model(context.root / UNTRAINED, model, codec)
     window = config.agent.window
 
@@ -42,8 +56,8 @@ def run(context: Context) -> Metrics:
 
     trainer = SftTrainer(
         model,
-        _examples(dialogues, codec, domains, window),
-        _examples(validation, codec, domains, window),
+        _examples(dialogues, codec, domains, window, advised.training),
+        _examples(validation, codec, domains, window, advised.probing),
         config.sft,
         codec.copyable if isinstance(codec, CompactCodec) else (0, 1),
         seed,
@@ -54,6 +68,8 @@ def run(context: Context) -> Metrics:
     )
     rows = trainer.run()
     save_model(context.root / MODEL, model, codec)
+    if policies is not None:
+        policies.save(context.root / MODEL / TOOLS)
     provenance = {"stage": "sft", "dialogues": file_digest(context.root / DIALOGUES)}
     write_json(context.root / MODEL / "provenance.json", provenance)
     write_jsonl(context.root / METRICS, rows)
@@ -116,26 +132,51 @@ def _model(
     return model, codec
 
 
+def _advisors(context: Context, policies: FoldedPolicies | None, seed: Seed) -> Advisors:
+    """Who gives hints on the dialogues; a bias is none."""
+    config = context.config.orchestration
+    if isinstance(config, BiasAdvice):
+        return Advisors(None, None)
+    orchestrator = Orchestrator(encoder_of(context)) if policies is not None else None
+    return advisors(config, policies, orchestrator, seed)
+
+
 def _examples(
-    dialogues: Sequence[Trajectory], codec: Codec, domains: dict[str, Domain], window: int
+    dialogues: Sequence[Trajectory],
+    codec: Codec,
+    domains: dict[str, Domain],
+    window: int,
+    advisor: Advisor | None,
 ) -> list[Example]:
     """Dialogues as ids and masks, laid out exactly as an episode's are; too long ones left out."""
-    examples = [encode(d, codec, domains[d.domain]) for d in dialogues]
+    examples = [encode(d, codec, domains[d.domain], advisor) for d in dialogues]
     return [e for e in examples if len(e.ids) <= window]
 
 
-def encode(dialogue: Trajectory, codec: Codec, domain: Domain) -> Example:
-    """One dialogue: what the environment says is context, what the agent does is learned."""
-    ids = list(codec.open(domain.policy, domain.tools, dialogue.query))
+def encode(
+    dialogue: Trajectory, codec: Codec, domain: Domain, advisor: Advisor | None = None
+) -> Example:
+    """One dialogue: what the environment says is context, what the agent does is learned.
+
+    Hints are context too; a bias is no part of a dialogue.
+    """
+    guide = advisor.guide(dialogue.task_id, dialogue.query) if advisor else None
+
+    def hint() -> Hint:
+        return guide.advise(domain.tools).hint if guide else ()
+
+    ids = list(codec.open(domain.policy, domain.tools, dialogue.query, hint()))
     mask = [False] * len(ids)
     for turn in dialogue.turns:
         if turn.action is None:
             raise DataError(f"Dialogue of task {dialogue.task_id} has a turn without an action.")
         act = codec.act(turn.action)
+        if guide is not None:
+            guide.took(turn.action)
         ids += act
         mask += [True] * len(act)
         if turn.source:
-            read = codec.observe(turn.answer())
+            read = codec.observe(turn.answer(), hint=hint())
             ids += read
             mask += [False] * len(read)
     return Example(ids, mask)
@@ -143,16 +184,30 @@ def encode(dialogue: Trajectory, codec: Codec, domain: Domain) -> Example:
 
 STAGE = Stage(
     name="sft",
-    sections=("seed", "domains", "agent", "sft", "reward", "threads"),
+    sections=(
+        "seed",
+        "domains",
+        "embedding",
+        "agent",
+        "sft",
+        "reward",
+        "memory",
+        "orchestration",
+        "threads",
+    ),
     inputs=(TASKS, DIALOGUES),
     outputs=(UNTRAINED, MODEL, METRICS),
     packages=(
         "config",
         "dialogue",
+        "embedding",
         "environments",
         "agent",
+        "memory",
+        "orchestration",
         "rewards",
         "training",
+        "stages/advice.py",
         "stages/base.py",
         "stages/parts.py",
         "stages/sft.py",

@@ -25,6 +25,7 @@ from progrl.training.checkpoint import Checkpoint, load_checkpoint, save_checkpo
 from progrl.training.optimiser import Optimiser
 from progrl.training.schedule import rate
 from progrl.training.scoring import Scorer
+from progrl.training.tools import ToolLearning
 from progrl.training.update import Group, policy_update, stats_row
 from progrl.training.weighting import Weighting
 
@@ -46,6 +47,7 @@ class GrpoTrainer:
         folder: of the checkpoints.
         record: told each step's row and the seconds by component.
         progress: told steps done, steps in all, and a line of text.
+        tools: the tool policy that advises the agents, where one does; it learns too.
     """
 
     config: Config
@@ -62,6 +64,7 @@ class GrpoTrainer:
     folder: Path
     record: Callable[[Row, dict[str, float]], None]
     progress: Callable[[int, int, str], None]
+    tools: ToolLearning | None = None
     clock: Clock = field(default_factory=Clock)
     rows: list[Row] = field(default_factory=list)
     best: tuple[float, int] = (-1.0, 0)
@@ -79,6 +82,8 @@ class GrpoTrainer:
         self.weighting = Weighting(
             self.config, self.world, self.encoder, self.seed.child("weights")
         )
+        if self.tools is not None:
+            self.tools.attach(self.long)
         dtype = self.config.agent.dtype
         self.optimiser = Optimiser(
             self.model, grpo.learning_rate, grpo.weight_decay, grpo.max_grad_norm, dtype
@@ -104,7 +109,10 @@ class GrpoTrainer:
                 self._save(step)
             self.progress(step, grpo.steps, _line(row))
         if grpo.keep == "best":
-            self.model.load_state_dict(load_file(self._best_file), strict=False)
+            kept = load_file(self._best_file)
+            self.model.load_state_dict(kept, strict=False)
+            if self.tools is not None:
+                self.tools.take(kept)
         return self.rows
 
     def _step(self, step: int) -> Row:
@@ -132,11 +140,13 @@ class GrpoTrainer:
             )
             self.sync(self.model)
         trajectories = [t for group in played for t in group.trajectories]
+        learned = self._learn_tools(played)  # with m_t as it was when it advised
         self._remember(trajectories, step)
         return {
             **self._adapt(step, trajectories),
             **_episodes_row(played, self._parts(trajectories), grpo),
             **stats_row(stats),
+            **learned,
             "learning_rate": share * grpo.learning_rate,
             "memory": len(self.long),
             "probe": None,
@@ -146,6 +156,8 @@ class GrpoTrainer:
     def _groups(self, tasks: Sequence[Task], node: Seed, step: int) -> list[Group]:
         """Play a group of each task and score it."""
         size = self.config.grpo.group
+        if self.sampler_agent.advisor is not None:
+            self.sampler_agent.advisor.begin(node.child("advice"), [t.query for t in tasks])
         specs = [
             self.world.spec(
                 task,
@@ -180,6 +192,13 @@ class GrpoTrainer:
                 reward = structured_reward(trajectory, self.config.reward).total
                 self.long.store(Pattern.of(trajectory, reward, step), vectors[trajectory.query])
 
+    def _learn_tools(self, groups: Sequence[Group]) -> Row:
+        """The tool policy's own learning, where there is one."""
+        if self.tools is None:
+            return {}
+        with self.clock.measure("tools"):
+            return self.tools.learn(groups, self.config.grpo.normalisation)
+
     def _adapt(self, step: int, trajectories: Sequence[Trajectory]) -> Row:
         """Success window, horizon and M_short (eq. 7-8, 11)."""
         turns, value = self.horizon.turns, self.horizon.value
@@ -199,6 +218,9 @@ class GrpoTrainer:
 
     def _probe(self, step: int, row: Row) -> None:
         """Success on the validation tasks, greedy."""
+        if self.greedy_agent.advisor is not None:
+            queries = [task.query for task in self.probe]
+            self.greedy_agent.advisor.begin(self.seed.child("probe"), queries)
         with self.clock.measure("probe"):
             specs = [
                 self.probe_world.spec(
@@ -215,8 +237,9 @@ class GrpoTrainer:
         row["probe"] = fmean(t.success for t in played if t.valid)
         if row["probe"] > self.best[0]:
             self.best = (row["probe"], step)
+            kept = self.tools.kept() if self.tools else {}
             with new_file(self._best_file) as temporary:
-                save_file(dict(self.model.named_parameters()), temporary)
+                save_file({**dict(self.model.named_parameters()), **kept}, temporary)
         self._log(row)
 
     def _log(self, row: Row) -> None:
@@ -242,6 +265,9 @@ class GrpoTrainer:
             **self.weighting.tensors(),
             "memory": self.long.tensors(),
         }
+        if self.tools is not None:
+            state["tools"] = self.tools.improver.state_dict()
+            tensors["tools"] = self.tools.improver.tensors()
         save_checkpoint(self.folder, Checkpoint(step, tensors, state))
         for old in sorted(self.folder.glob("best-*.safetensors")):
             if old != self._best_file:
@@ -259,6 +285,8 @@ class GrpoTrainer:
         self.short.load_state_dict(state["short"])
         self.long.load_state_dict(state["long"], checkpoint.tensors["memory"])
         self.weighting.load_state_dict(state, checkpoint.tensors)
+        if self.tools is not None:
+            self.tools.improver.load_state_dict(state["tools"], checkpoint.tensors["tools"])
         return checkpoint.step
 
 

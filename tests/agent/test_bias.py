@@ -16,6 +16,7 @@ from progrl.dialogue.codec import Bias
 from progrl.dialogue.compact import CompactCodec, train_tokenizer
 from progrl.dialogue.messages import Action, ToolSpec
 from progrl.dialogue.trajectories import Trajectory, read_trajectories, write_trajectories
+from progrl.seeds import Seed
 from progrl.training.batching import gather, microbatches
 from progrl.training.scoring import Scorer
 from progrl.training.update import example
@@ -72,6 +73,9 @@ def test_weights_of_tools_become_a_bias_on_what_messages_begin_with() -> None:
 
 class Leaning:
     """Leans alike in every message; is its own guide."""
+
+    def begin(self, seed: Seed, queries: Sequence[str] = ()) -> None:
+        pass
 
     def guide(self, task_id: str, query: str) -> "Leaning":
         return self

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any
 
 from progrl.agent.seats import ExpertAgent
-from progrl.config.orchestration import OrchestrationConfig
+from progrl.config.orchestration import ToolPolicyConfig
 from progrl.dialogue.trajectories import Trajectory
 from progrl.embedding import HashedEncoder
 from progrl.environments.retail import Retail
@@ -36,10 +36,10 @@ def dialogues(split: str, count: int) -> tuple[Trajectory, ...]:
     return tuple(world().play(specs, ExpertAgent()))
 
 
-def configured(head: str = "open", **gold: Any) -> OrchestrationConfig:
+def configured(head: str = "open", **gold: Any) -> ToolPolicyConfig:
     """A configuration that learns from few dialogues in about a second."""
     learned = {"steps": 300, "batch": 64, "learning_rate": 0.003, "weight_decay": 0.1}
-    return OrchestrationConfig.model_validate(
+    return ToolPolicyConfig.model_validate(
         {
             "context": {"kind": "decay", "alpha": 0.7},
             "head": {"kind": head} | ({"describe": 0.5} if head == "open" else {}),
@@ -53,7 +53,6 @@ def configured(head: str = "open", **gold: Any) -> OrchestrationConfig:
                 "passes": 3,
                 "learning_rate": 0.001,
             },
-            "plan": {"choice": "argmax", "confidence": "chosen"},
         }
     )
 
