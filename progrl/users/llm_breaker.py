@@ -25,25 +25,30 @@ class Breaker:
         """Requests are held back."""
         return self._failures >= self._limit
 
-    async def admit(self) -> None:
-        """Return when a request may be sent.
+    async def admit(self) -> bool:
+        """Return when a request may be sent; whether it is the one that is let through.
 
         Raises:
             CircuitOpen: the pause is over, and the endpoint has failed once more.
         """
         if not self.is_open:
-            return
-        await asyncio.sleep(max(0.0, self._until - time.monotonic()))
-        if not self.is_open:
-            return
-        if self._probe is None:
+            return False
+        until = self._until
+        await asyncio.sleep(max(0.0, until - time.monotonic()))
+        if self.is_open and self._probe is None and self._until == until:
             self._probe = asyncio.Event()
-            return
-        await self._probe.wait()
-        if self.is_open:
+            return True
+        if self._probe is not None:
+            await self._probe.wait()
+        self.check(probe=False)
+        return False
+
+    def check(self, probe: bool) -> None:
+        """Raise CircuitOpen if it has opened since this request was admitted."""
+        if self.is_open and not probe:
             raise CircuitOpen(
-                f"no request was sent after {self._failures} failures running, "
-                f"the last: {self._cause}"
+                f"no request was sent after {self._failures} failures running, the last: "
+                f"{self._cause}"
             )
 
     def succeeded(self) -> None:
@@ -55,10 +60,14 @@ class Breaker:
         """A request failed."""
         self._failures += 1
         self._cause = cause
-        if self.is_open:
-            self.opened += self._failures == self._limit
+        self.opened += self._failures == self._limit
+        if self._failures == self._limit or self._probe is not None:
             self._until = time.monotonic() + self._pause
         self._verdict()
+
+    def close(self) -> None:
+        """Forget the failures, and whatever is under way."""
+        self.succeeded()
 
     def _verdict(self) -> None:
         if self._probe is not None:

@@ -131,6 +131,7 @@ class Endpoint:
         for task in self._flying.values():
             task.cancel()
         await asyncio.gather(*self._flying.values(), return_exceptions=True)
+        self._breaker.close()
         await self._client.close()
         self._client = _client(self._config, self._key)
 
@@ -182,8 +183,9 @@ class Endpoint:
         tries = self._config.retries + 1
         for number in range(tries):
             try:
+                probe = await self._breaker.admit()
                 async with self._room:
-                    await self._breaker.admit()
+                    self._breaker.check(probe)
                     answer = await self._send(request)
                 await self._cache.put(key, answer)
                 return answer
