@@ -6,11 +6,12 @@ import pytest
 
 from progrl.agent.model import make_model, save_model
 from progrl.config import load_config
+from progrl.config.orchestration import RandomAdvice
 from progrl.dialogue.compact import CompactCodec, train_tokenizer
 from progrl.dialogue.tasks import read_tasks, write_tasks
 from progrl.dialogue.trajectories import read_trajectories
 from progrl.environments.registry import domain
-from progrl.errors import DataError
+from progrl.errors import ConfigurationError, DataError
 from progrl.evaluation.metrics import Result
 from progrl.files import read_json
 from progrl.seeds import Seed
@@ -157,3 +158,38 @@ def test_tasks_of_training_stop_it(figures, context, tmp_path):
             STAGE.run(Context(context.config, context.root, context.root, tmp_path))
     finally:
         train.write_bytes(content)
+
+
+def test_advice_is_held_against_none(figures, context, tmp_path):
+    """With bad advice all models read hints; without any the trained one acts as it always has."""
+    before = written(context.root)
+    plain = read_json(context.root / "metrics/evaluate.json")
+    assert "advice" not in plain and "advice.json" not in before
+    changed = {"orchestration": RandomAdvice(kind="random", top=2, drop=0.0)}
+    config = context.config.model_copy(update=changed)
+    found = STAGE.run(Context(config, context.root, context.root, tmp_path / "w"))
+    tree = read_json(context.root / "metrics/evaluate.json")
+    rows = read_json(context.root / "evaluation/advice.json")
+    for name, benchmark in tree["advice"]["benchmarks"].items():
+        assert list(benchmark["agents"]) == ["random", "off"]
+        expected = dict(plain["benchmarks"][name]["agents"]["grpo"])
+        del expected["tool_consistency"]  # of all agents together
+        assert benchmark["agents"]["off"] == expected
+        assert found[f"evaluate/{name}/random_minus_off"] == benchmark["random_minus_off"]["mean"]
+        assert list(tree["benchmarks"][name]["agents"]) == list(plain["benchmarks"][name]["agents"])
+        assert list(rows[name]) == [*tree["benchmarks"][name]["agents"], "grpo_off"]
+    read = read_trajectories(tmp_path / "w/played/retail_grpo.jsonl")
+    silent = read_trajectories(tmp_path / "w/played/retail_grpo_off.jsonl")
+    hint = 1 + 2 * 2
+    assert [len(t.turns[0].context) - hint for t in read] == [
+        len(t.turns[0].context) for t in silent
+    ]
+    STAGE.run(Context(context.config, context.root, context.root, tmp_path / "again"))
+    assert written(context.root) == before
+
+
+def test_a_model_without_its_tool_policy_cannot_be_advised(figures, context, tmp_path, request):
+    hint = load_config(request.config.rootpath / "params.yaml", "hint").orchestration
+    config = context.config.model_copy(update={"orchestration": hint})
+    with pytest.raises(ConfigurationError, match=r"models/sft has no tool policy.*kind=off"):
+        STAGE.run(Context(config, context.root, context.root, tmp_path))
