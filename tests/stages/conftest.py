@@ -20,6 +20,10 @@ EASY = (
     "grpo.steps=10",
     "grpo.checkpoint_every=1",
     "grpo.keep=last",
+    "orchestration={kind: hint, top: 2, drop: 0.3, policy: {context: {kind: decay, alpha: 0.7}, "
+    "head: {kind: open, describe: 0.5}, width: 32, folds: 3, gold: {steps: 60, batch: 64, "
+    "learning_rate: 0.003, weight_decay: 0.1, forget: 0.5}, improvement: {beta: 0.5, "
+    "most_weight: 5.0, kl: 0.1, passes: 2, learning_rate: 0.001}}}",
 )
 
 

@@ -67,11 +67,12 @@ def test_grpo_killed_at_random_moments_ends_the_same(copy: Copy, tmp_path: Path)
     left, killed = copy("left", *inputs), copy("killed", *inputs)
     said = finish("grpo", left, tmp_path / "left.log")
     assert "resuming" not in said
-    # There is something to lose: weights have moved, and memory holds patterns.
+    # There is something to lose: weights and tool policy have moved, and memory holds patterns.
     assert file_digest(left / "models/sft/model.safetensors") != file_digest(
         left / "models/grpo/model.safetensors"
     )
     assert any(row.get("gradient_norm") for row in rows(left, "grpo"))
+    assert any(row.get("tools_loss") for row in rows(left, "grpo"))
     assert rows(left, "grpo")[-1]["memory"]
 
     random, log = Random(7), tmp_path / "killed.log"
