@@ -10,12 +10,13 @@ from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 
 from progrl.errors import ProgrlError
+from progrl.evaluation.sweep import NOTE
 from progrl.files import write_json
 from progrl.stages import find_stage, is_done
 from progrl.tracking import open_pipeline
 from tasks.job import Job
 from tasks.stage import DELAYS, Outcome, carry_out, ended, may_help
-from tasks.sweep import NOTE, make_sweep, prepare, share
+from tasks.sweep import make_sweep, prepare, share
 
 Steps = Sequence[tuple[str, Job]]
 
@@ -87,10 +88,11 @@ def make_cell(
     """What `run_cell` does; never raises what a user can mend. How it ended is in cell.json."""
     try:
         sweep = make_sweep(name, profile, overrides)
-        job, base = sweep.cell(seed, variant), sweep.base(seed)
-        prepare(job)
-        share(base.root, job.root)
-        found = _carry_out([("grpo", job), ("evaluate", sweep.evaluation(seed, variant))], parent)
+        training, evaluation = sweep.cell(seed, variant), sweep.evaluation(seed, variant)
+        prepare(training)
+        prepare(evaluation)
+        share(sweep.base(seed).root, training.root)
+        found = _carry_out([("grpo", training), ("evaluate", evaluation)], parent)
     except ProgrlError as error:
         found = Outcome(error.exit_code, message=str(error))
     note = {"variant": variant, "seed": seed, "state": "failed" if found.code else "done"}

@@ -11,15 +11,16 @@ import yaml
 from progrl.config import Config, find_profile, load_config, resolved
 from progrl.config.presets import FULL, Preset, differences, presets, variant
 from progrl.errors import ConfigurationError
+from progrl.evaluation.sweep import SETTINGS
 from progrl.files import read_json, write_json, write_text
+from progrl.stages import find_stage
 from tasks.environment import PROJECT
 from tasks.job import Job
 
 BASE = "base"
 """Folder of what all variants of a seed share: tasks, users, the warm start."""
 
-SHARED = ("data/tasks", "data/users", "models/untrained", "models/sft")
-SETTINGS, NOTE, CONFIGURATION = "sweep.json", "cell.json", "configuration.yaml"
+CONFIGURATION, EVALUATION = "configuration.yaml", "evaluated.yaml"
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,15 @@ class Sweep:
         return self._job(seed, name, self.config(seed, name))
 
     def evaluation(self, seed: int, name: str) -> Job:
-        """The evaluation of a variant: as that of `full`, whatever training has used."""
-        base = self.base(seed)
-        return Job(base.profile, (), base.config, self.project, self.folder(seed, name))
+        """The evaluation of a variant: with what it has learned, by the protocol and the reward of
+        `full`, so that figures mean the same for all variants."""
+        full, own = self.config(seed), self.config(seed, name)
+        alike = {"reward": full.reward, "evaluation": full.evaluation}
+        return self._job(seed, name, own.model_copy(update=alike), EVALUATION)
 
-    def _job(self, seed: int, name: str, config: Config) -> Job:
+    def _job(self, seed: int, name: str, config: Config, file: str = CONFIGURATION) -> Job:
         root = self.folder(seed, name)
-        return Job(str(root / CONFIGURATION), (), config, self.project, root)
+        return Job(str(root / file), (), config, self.project, root)
 
 
 def make_sweep(
@@ -166,7 +169,7 @@ def prepare(job: Job) -> None:
     Raises:
         ConfigurationError: a profile cannot say what the configuration says.
     """
-    path = job.root / CONFIGURATION
+    path = Path(job.profile)
     write_text(path, yaml.safe_dump(resolved(job.config), sort_keys=False))
     if load_config(job.project / "params.yaml", str(path)) != job.config:
         raise ConfigurationError(
@@ -176,8 +179,11 @@ def prepare(job: Job) -> None:
 
 
 def share(base: Path, root: Path) -> None:
-    """Link what all variants of a seed share into a cell's folder."""
-    for name in SHARED:
+    """Link what a cell reads and its training does not write from its seed's shared part."""
+    training, evaluation = find_stage("grpo"), find_stage("evaluate")
+    for name in dict.fromkeys((*training.inputs, *evaluation.inputs)):
+        if name in training.outputs:
+            continue
         link = root / name
         link.parent.mkdir(parents=True, exist_ok=True)
         if not link.is_symlink():

@@ -9,6 +9,7 @@ import typer
 
 from progrl import __version__
 from progrl.cli import (
+    ablations,
     config,
     doctor,
     environments,
@@ -30,7 +31,19 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for group in (stages, seeds, episodes, play, plan, view, environments, config, models, doctor):
+for group in (
+    stages,
+    ablations,
+    seeds,
+    episodes,
+    play,
+    plan,
+    view,
+    environments,
+    config,
+    models,
+    doctor,
+):
     group.register(app)
 
 

@@ -42,11 +42,11 @@ def load_config(
     Raises:
         ConfigurationError: a file is missing or no YAML mapping, or a key is unknown or wrong.
     """
-    tree = _read(params)
+    tree = read_tree(params)
     sources = [str(params)]
     if profile is not None:
         path = find_profile(params, profile)
-        tree = _lay(tree, _read(path))
+        tree = _lay(tree, read_tree(path))
         sources.append(str(path))
     for override in overrides:
         tree = _lay(tree, _parse(override))
@@ -92,9 +92,10 @@ def find_profile(params: Path, profile: str) -> Path:
     return path
 
 
-def _read(path: Path) -> Tree:
+def read_tree(path: Path) -> Tree:
+    """The mapping in a YAML file; ConfigurationError if there is none."""
     try:
-        tree = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        tree = _parsed(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigurationError(
             f"{path}: no such file. Run in the project's folder, or name the file with --params."
@@ -112,13 +113,22 @@ def _read(path: Path) -> Tree:
     return tree
 
 
+def _parsed(text: str) -> Any:
+    """The value of a YAML document, made of plain values alone."""
+    loader = _Loader(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
+
+
 def _parse(override: str) -> Tree:
     path, equals, value = override.partition("=")
     keys = [key.strip() for key in path.split(".")]
     if not equals or not all(keys):
         raise ConfigurationError(f"--set {override}: write it as a.b=value.")
     try:
-        tree: Any = yaml.load(value, _Loader)
+        tree: Any = _parsed(value)
     except yaml.YAMLError:
         raise ConfigurationError(f"--set {override}: {value!r} is not valid YAML.") from None
     for key in reversed(keys):

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import Field, ValidationError
 
 from progrl.config.base import Section
-from progrl.config.load import Tree, lay_over, resolved
+from progrl.config.load import Tree, lay_over, read_tree, resolved
 from progrl.config.models import Config
 from progrl.errors import ConfigurationError
 
@@ -51,10 +50,7 @@ def presets(project: Path) -> dict[str, Preset]:
 
 def _read(path: Path) -> Preset:
     try:
-        preset = Preset.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise ConfigurationError(f"{path}: cannot be read as YAML ({reason}).") from None
+        preset = Preset.model_validate(read_tree(path))
     except ValidationError as error:
         wrong = "; ".join(
             f"{'.'.join(map(str, item['loc'])) or 'the file'}: {item['msg']}"

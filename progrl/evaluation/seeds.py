@@ -74,7 +74,21 @@ def _merge(trees: Sequence[Any], confidence: float) -> Any:
 
 
 def _figure(figures: Sequence[Mapping[str, Any]], confidence: float) -> dict[str, Any]:
-    means = [figure["mean"] for figure in figures if figure["mean"] is not None]
+    *bounds, (name, seeds) = over_seeds([figure["mean"] for figure in figures], confidence).items()
+    counts = {
+        key: sum(figure[key] for figure in figures)
+        for key in ("episodes", "tasks")
+        if key in figures[0]
+    }
+    return {**dict(bounds), **counts, name: seeds}
+
+
+def over_seeds(values: Sequence[float | None], confidence: float) -> dict[str, Any]:
+    """The mean over seeds with its t interval, undefined seeds left out.
+
+    Undefined with no seed; with one there is no interval.
+    """
+    means = [value for value in values if value is not None]
     low = high = None
     if len(means) > 1:
         interval = t_interval(means, confidence)
@@ -83,11 +97,6 @@ def _figure(figures: Sequence[Mapping[str, Any]], confidence: float) -> dict[str
         "mean": fmean(means) if means else None,
         "low": low,
         "high": high,
-        **{
-            key: sum(figure[key] for figure in figures)
-            for key in ("episodes", "tasks")
-            if key in figures[0]
-        },
         "seeds": len(means),
     }
 

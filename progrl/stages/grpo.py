@@ -93,19 +93,18 @@ def run(context: Context) -> Metrics:
     if tools is not None:
         tools.improver.policies.whole.save(root / MODEL / TOOLS)
         trainer.long.save(root / MODEL / TOOLS / RECALLED)
-    provenance = {
-        "stage": "grpo",
-        "start": file_digest(root / START),
-        "tasks": file_digest(root / TASKS),
-        "users": file_digest(root / USERS),
-        "best_probe": trainer.best[0],
-        "best_step": trainer.best[1],
-    }
-    write_json(root / MODEL / "provenance.json", provenance)
+    write_json(root / MODEL / "provenance.json", _provenance(root, *trainer.best))
     trainer.long.save(root / MEMORY)
     write_jsonl(root / METRICS, rows)
     timings.save(trainer.clock.seconds)
     return {"grpo/probe": trainer.best[0], "grpo/best_step": float(trainer.best[1])}
+
+
+def _provenance(root: Path, probe: float, step: int) -> dict[str, Any]:
+    """What the model was made of, and the best probe with its step."""
+    made_of = {"start": START, "tasks": TASKS, "users": USERS}
+    digests = {name: file_digest(root / path) for name, path in made_of.items()}
+    return {"stage": "grpo", **digests, "best_probe": probe, "best_step": step}
 
 
 def _learning(

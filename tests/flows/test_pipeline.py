@@ -63,7 +63,7 @@ def _start(project: Path) -> "subprocess.Popen[bytes]":
     return flow
 
 
-def _alive(project: Path) -> list[str]:
+def alive(project: Path) -> list[str]:
     """Processes that work in the project: flows, stages, servers."""
     alive = []
     for process in psutil.process_iter():
@@ -78,9 +78,9 @@ def _alive(project: Path) -> list[str]:
 
 def _none_alive(project: Path) -> bool:
     deadline = time.monotonic() + 30
-    while _alive(project) and time.monotonic() < deadline:
+    while alive(project) and time.monotonic() < deadline:
         time.sleep(0.1)
-    return not _alive(project)
+    return not alive(project)
 
 
 def test_a_first_run_ends_with_the_table_and_a_champion(project: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_stopped_pipeline_leaves_nothing_and_resumes_exactly(
     flow = _start(project)
     os.kill(flow.pid, number)
     assert flow.wait(60) != 0
-    assert _none_alive(project), _alive(project)
+    assert _none_alive(project), alive(project)
     grpo = [run for run in _runs(project) if run.info.run_name == "grpo"]
     killed = max(grpo, key=lambda run: run.info.start_time)
     assert killed.info.status == "KILLED"

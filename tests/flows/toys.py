@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from progrl.errors import DataError
 from progrl.evaluation.metrics import measure
 from progrl.evaluation.protocol import AGENTS
 from progrl.files import new_folder, read_jsonl, write_json, write_jsonl, write_text
@@ -21,6 +22,8 @@ COPIED += ("pyproject.toml", "constraints.txt", ".dvcignore", ".gitignore")
 STEPS = 12
 PAUSE = "TOY_PAUSE"
 """Variable: seconds that each of grpo's steps takes."""
+FAIL = "TOY_FAIL"
+"""Variable: the kind of horizon with which training fails."""
 
 
 def toy(stage: Stage) -> Stage:
@@ -64,6 +67,8 @@ def _sft(context: Context) -> Metrics:
 
 def _grpo(context: Context) -> Metrics:
     """Checkpoints every third step, like the real one, so that a resume tells steps again."""
+    if context.config.horizon.kind == os.environ.get(FAIL):
+        raise DataError("A toy that was told to fail.")
     checkpoint = context.work / "rows.jsonl"
     rows = [row for _, row in read_jsonl(checkpoint)] if checkpoint.exists() else []
     for step in range(len(rows), STEPS):
