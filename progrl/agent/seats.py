@@ -1,8 +1,6 @@
 """Who takes the agent's place in an episode: a model, the expert, a person, or none to speak of."""
 
 import asyncio
-import json
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -10,8 +8,8 @@ from typing import Protocol
 
 from progrl.agent.advice import Advice, Advisor, Guide
 from progrl.agent.engines.contracts import Conversation, Engine, SamplingParams
+from progrl.dialogue.calls import parsed_call
 from progrl.dialogue.codec import Bias, Codec
-from progrl.dialogue.compact import unknown_tool, value_of
 from progrl.dialogue.messages import Action, Message, Say, ToolCall, ToolSpec
 from progrl.dialogue.tasks import Task
 from progrl.dialogue.trajectories import assistant_message
@@ -300,24 +298,7 @@ def typed_action(line: str, tools: Sequence[ToolSpec]) -> Action:
         return Say(rest.strip(), closing=True)
     if command != "/call":
         return Say(line.strip())
-    name, _, written = rest.strip().partition(" ")
-    tool = next((tool for tool in tools if tool.name == name), None)
-    if tool is None:
-        raise unknown_tool(name, tools)
-    written = written.strip()
-    if written.startswith("{"):
-        try:
-            arguments = json.loads(written)
-        except ValueError as error:
-            raise MalformedAction(f"{name}: the arguments are no JSON ({error})") from None
-    else:
-        try:
-            pairs = [part.partition("=") for part in shlex.split(written)]
-        except ValueError as error:
-            raise MalformedAction(f"{name}: {error}") from None
-        arguments = {key: value_of(value, tool, key) for key, _, value in pairs}
-    tool.check(arguments)
-    return ToolCall(name, arguments)
+    return parsed_call(rest, tools)
 
 
 class _HumanSeat:

@@ -108,16 +108,14 @@ def summary(
     trajectories: "list[Trajectory]", config: Config, seconds: float
 ) -> dict[str, float | None]:
     """Means over the episodes that are evidence; None where none is."""
-    from progrl.rewards import structured_reward
+    from progrl.rewards import episode_reward
 
     valid = [t for t in trajectories if t.valid]
     turns = sum(len(t.turns) for t in trajectories)
     return {
         "episodes": len(trajectories),
         "success": fmean(t.success for t in valid) if valid else None,
-        "reward": fmean(structured_reward(t, config.reward).total for t in valid)
-        if valid
-        else None,
+        "reward": fmean(episode_reward(t, config.reward) for t in valid) if valid else None,
         "turns": fmean(len(t.turns) for t in valid) if valid else None,
         "turns_per_second": turns / seconds,
         "faults": len(trajectories) - len(valid),
@@ -222,12 +220,16 @@ def user_of(
 def scripted_user(
     shared: Shared, config: Config, name: str, root: Path, node: Seed
 ) -> "UserSimulator":
-    """The scripted user with the wordings of stage `generate`; without them they are made anew."""
+    """The scripted user with the wordings of stage `generate`, which are made anew where missing;
+    the domain's own where it brings one."""
     from progrl.stages.base import Context
     from progrl.stages.parts import USERS, encoder_of
     from progrl.users.replies import ReplyMemory, build_reply_memory
-    from progrl.users.scripted import ScriptedUser
+    from progrl.users.scripted import ScriptedUser, own_user
 
+    own = own_user(domain_of(config, name))
+    if own is not None:
+        return own
     folder = root / USERS / name
     if folder.exists():
         return ScriptedUser(ReplyMemory.load(folder))

@@ -15,8 +15,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
+from progrl.dialogue.calls import unknown_tool
 from progrl.dialogue.codec import STOP, TALK, Bias, Hint
-from progrl.dialogue.compact import CODEC_FILE, unknown_tool
+from progrl.dialogue.compact import CODEC_FILE
 from progrl.dialogue.messages import Action, Message, Say, ToolCall, ToolSpec
 from progrl.errors import CheckpointError, ConfigurationError, MalformedAction
 from progrl.files import write_json

@@ -20,6 +20,7 @@ from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from progrl.dialogue.calls import unknown_tool, value_of
 from progrl.dialogue.codec import STOP, TALK, Bias, Hint
 from progrl.dialogue.messages import Action, Message, Say, ToolCall, ToolSpec
 from progrl.errors import CheckpointError, ConfigurationError, DataError, MalformedAction
@@ -31,7 +32,6 @@ TOKENIZER_FILE = "tokenizer.json"
 CODEC_FILE = "codec.json"
 _MARKERS = ["pad", "user", "tool", "agent", "tools", "say", "close", "call", "key", "is", "end"]
 _BYTES = 256
-_NAMED = 8  # tools that an error message names at most: a small model reads it
 
 
 def _marker(name: str) -> str:
@@ -310,32 +310,3 @@ def _names(vocabulary: dict[str, int], kind: str) -> dict[str, int]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def unknown_tool(name: str, tools: Sequence[ToolSpec]) -> MalformedAction:
-    """The error for a call of a tool that is not there; names some that are."""
-    some = ", ".join(tool.name for tool in tools[:_NAMED])
-    more = ", ..." if len(tools) > _NAMED else ""
-    return MalformedAction(f"unknown tool {name}; tools: {some}{more}")
-
-
-def value_of(text: str, tool: ToolSpec, key: str) -> Any:
-    """An argument's value from its text: words where the schema wants a string, else JSON.
-
-    Where a schema takes strings and other types too, text that is JSON of another type wins.
-    Text that is not what the schema wants stays text, and the schema's check says so.
-    """
-    schema = tool.parameters.get("properties", {}).get(key, {})
-    kind = schema.get("type", "string") if isinstance(schema, dict) else "string"
-    kinds = {kind} if isinstance(kind, str) else set(kind)
-    if kinds == {"string"}:
-        return text
-    try:
-        value = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return text
-    return text if isinstance(value, str) and "string" in kinds else value
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")

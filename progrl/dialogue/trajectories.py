@@ -96,6 +96,7 @@ class Trajectory:
     """The record of one episode.
 
     `tags` holds what a caller wants to find it by (step, trial, agent, profile), JSON values only.
+    `reward_bounds` are those that an environment with turn rewards of its own declares for them.
     """
 
     task_id: str
@@ -111,6 +112,7 @@ class Trajectory:
     fault: str = ""
     outcome: Outcome | None = None
     tags: dict[str, Any] = field(default_factory=dict)
+    reward_bounds: tuple[float, float] | None = None
 
     @property
     def valid(self) -> bool:
@@ -193,8 +195,10 @@ def record(trajectory: Trajectory) -> dict[str, Any]:
     plain = {
         name: getattr(trajectory, name)
         for name in Trajectory.__dataclass_fields__
-        if name not in {"turns", "outcome"}
+        if name not in {"turns", "outcome", "reward_bounds"}
     }
+    if trajectory.reward_bounds is not None:
+        plain["reward_bounds"] = list(trajectory.reward_bounds)
     return {"version": VERSION, **plain, "turns": turns, "outcome": outcome}
 
 
@@ -280,5 +284,8 @@ def _trajectory(
     if outcome is not None:
         outcome = Outcome(**{**outcome, "milestones": tuple(outcome["milestones"])})
     plain = {k: v for k, v in value.items() if k not in {"version", "turns", "outcome", "end"}}
+    if "reward_bounds" in plain:
+        low, high = plain["reward_bounds"]
+        plain["reward_bounds"] = (low, high)
     end_cause = End(value["end"])
     return Trajectory(**plain, turns=turns, outcome=outcome, end=end_cause), at, at_sampled

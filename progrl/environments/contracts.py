@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Protocol, runtime_checkable
 
 from progrl.dialogue.messages import Action, Message, ToolSpec
@@ -22,6 +23,7 @@ class StepResult:
         gain: the sum of their weights.
         done: the episode ends here.
         failed: a call that returned an error.
+        said: what a call has said to the user, who answers it as it does a `Say`.
         tools: the tools from now on, where they changed.
     """
 
@@ -31,11 +33,17 @@ class StepResult:
     gain: float = 0.0
     done: bool = False
     failed: bool = False
+    said: str = ""
     tools: tuple[ToolSpec, ...] | None = None
 
 
 class Environment(Protocol):
-    """One episode's world. Deterministic for a task; never sees tokens."""
+    """One episode's world. Deterministic for a task; never sees tokens.
+
+    `reward_bounds` are the least and the most that a turn earns in `StepResult.reward`. Where they
+    differ, these are the episode's turn rewards; (0, 0) says that there are none of its own, and
+    turn rewards are made of milestones.
+    """
 
     reward_bounds: tuple[float, float]
 
@@ -113,4 +121,16 @@ class StaticDomain(Domain, Protocol):
     def static(self, task: Task) -> Task:
         """The same task, which now tells all of its goal at once, never changes it, and has the
         user's consent to what it asks for; with the expert's turns in it."""
+        ...
+
+
+@runtime_checkable
+class Answering(Domain, Protocol):
+    """A domain whose scripted user answers by a rule of its own.
+
+    The users of other domains want things done and are known by their `UserView` alone.
+    """
+
+    def answer(self, history: Sequence[Message], view: UserView, random: Random) -> UserReply:
+        """Answer the last words of `history`, which holds words alone; a pure function."""
         ...

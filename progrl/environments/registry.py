@@ -9,10 +9,11 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from progrl.environments.choices import ChoiceDomain, Interface
 from progrl.environments.contracts import Domain
 from progrl.errors import ConfigurationError
 
@@ -83,10 +84,24 @@ def find(name: str) -> Callable[..., Domain]:
 def domain(name: str, options: Mapping[str, Any] | None = None) -> Domain:
     """The domain `name`, made with `options`, which its own model `Options` validates.
 
+    The option `interface` is every domain's: `native`, its own tools, or `three_choice`, the one
+    tool of `environments.choices`; a class may have another default, `interface`.
+
     Raises:
         ConfigurationError: no such domain, or an option that it does not know or accept.
     """
-    made = find(name)
+    made, own = find(name), dict(options or {})
+    interface = own.pop("interface", getattr(made, "interface", "native"))
+    if interface not in get_args(Interface):
+        raise ConfigurationError(
+            f"Domain {name!r}: interface is {interface!r}; it can be "
+            f"{' or '.join(get_args(Interface))}."
+        )
+    plain = _made(name, made, own)
+    return plain if interface == "native" else ChoiceDomain(plain)
+
+
+def _made(name: str, made: Callable[..., Domain], options: Mapping[str, Any]) -> Domain:
     model: type[BaseModel] | None = getattr(made, "Options", None)
     if model is None:
         if options:
@@ -95,9 +110,9 @@ def domain(name: str, options: Mapping[str, Any] | None = None) -> Domain:
             )
         return made()
     try:
-        return made(model.model_validate(dict(options or {})))
+        return made(model.model_validate(dict(options)))
     except ValidationError as error:
-        known = ", ".join(sorted(model.model_fields))
+        known = ", ".join(sorted([*model.model_fields, "interface"]))
         wrong = "; ".join(
             f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}" for e in error.errors()
         )

@@ -5,6 +5,7 @@ from progrl.rewards.credit import rescale, trajectory_score, turn_advantages, tu
 from progrl.rewards.structured import (
     RewardParts,
     Weights,
+    episode_reward,
     fixed_weights,
     structured_reward,
     turn_reward_bounds,
@@ -14,6 +15,7 @@ from progrl.rewards.structured import (
 __all__ = [
     "RewardParts",
     "Weights",
+    "episode_reward",
     "fixed_weights",
     "group_advantages",
     "rescale",

@@ -1,5 +1,6 @@
 """The structured reward (PMT, eq. 3-4), by fixed weights or by those of a domain (eq. 14-15)."""
 
+import math
 from dataclasses import dataclass, replace
 
 from progrl.config.training import Optimal, RewardConfig
@@ -66,6 +67,13 @@ def structured_reward(trajectory: Trajectory, config: RewardConfig) -> RewardPar
     return replace(parts, total=fixed_weights(config).reward(parts))
 
 
+def episode_reward(trajectory: Trajectory, config: RewardConfig) -> float:
+    """What an episode amounts to: the sum of the environment's own turn rewards, else r_total."""
+    if trajectory.reward_bounds is not None:
+        return math.fsum(turn.reward for turn in trajectory.turns)
+    return structured_reward(trajectory, config).total
+
+
 def turn_efficiency(turns: int, expert_turns: int, config: RewardConfig) -> float:
     """max(0, 1 - T_used / T_opt) (eq. 4) of an episode that ends after `turns` agent turns."""
     reference = config.reference
@@ -78,6 +86,8 @@ def turn_rewards(
 ) -> list[float]:
     """Turn rewards r_t, whose sum is r_total: each turn's progress, and the rest with the last.
 
+    An environment that has turn rewards of its own gives these instead.
+
     Args:
         weights: those of the configuration where it is None.
 
@@ -86,6 +96,8 @@ def turn_rewards(
     """
     if not trajectory.turns:
         return []
+    if trajectory.reward_bounds is not None:
+        return [turn.reward for turn in trajectory.turns]
     parts, weights = structured_reward(trajectory, config), weights or fixed_weights(config)
     rewards = [weights.progress * turn.gain for turn in trajectory.turns]
     rewards[-1] += (
@@ -96,6 +108,14 @@ def turn_rewards(
     return rewards
 
 
-def turn_reward_bounds(weights: Weights) -> tuple[float, float]:
-    """The least and the most that a turn of `turn_rewards` can earn."""
+def turn_reward_bounds(
+    weights: Weights, own: tuple[float, float] | None = None
+) -> tuple[float, float]:
+    """The least and the most that a turn of `turn_rewards` can earn.
+
+    Args:
+        own: what the trajectory's environment declares for turn rewards of its own.
+    """
+    if own is not None:
+        return own
     return 0.0, weights.task + weights.progress + weights.efficiency + weights.domain

@@ -19,6 +19,7 @@ from progrl.seeds import Seed
 from progrl.users.contracts import Profile, UserSimulator
 
 logger = logging.getLogger(__name__)
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ async def play(
         with clock.measure("environment"):
             environment = domain.environment()
             tools = environment.reset(task)
+            low, high = environment.reward_bounds
+            trajectory.reward_bounds = (low, high) if low < high else None
             view = seeded(domain.user_view(task), spec.user_seed)
         seat = agent.seat(task, domain, environment, tools, spec.seed)
         episode = _Episode(trajectory, environment, user, view, spec.profile, seat, clock)
@@ -136,6 +139,7 @@ class _Episode:
             self.trajectory.turns.append(turn)
             self.history.append(assistant_message(decision.action, decision.text))
             end = await self._answer(turn, decision)
+            self._check_reward(turn)
             with self.clock.measure("environment"):
                 turn.domain = self.environment.outcome().domain
             if end is not None:
@@ -156,6 +160,9 @@ class _Episode:
         if isinstance(decision.action, Say):
             if result.done or decision.action.closing:
                 return End.DONE if result.done else End.CLOSED
+            return await self._hear(turn)
+        if result.said and not result.done:
+            self.history[-1] = Message("assistant", result.said)
             return await self._hear(turn)
         turn.source, turn.observation = "tool", result.observation
         return End.DONE if result.done else None
@@ -178,6 +185,14 @@ class _Episode:
             raise
         except Exception as error:
             raise UserFault(f"the simulated user failed: {error!r}") from error
+
+    def _check_reward(self, turn: Turn) -> None:
+        low, high = self.trajectory.reward_bounds or (0.0, 0.0)
+        if not low - _ROUNDING <= turn.reward <= high + _ROUNDING:
+            raise EnvironmentFault(
+                f"a turn earned {turn.reward:g}, but the environment declares {low:g} to {high:g}: "
+                "mend its `reward_bounds`"
+            )
 
     def _gain(self, turn: Turn, result: StepResult) -> None:
         turn.reward += result.reward

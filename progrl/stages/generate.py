@@ -15,7 +15,7 @@ from progrl.seeds import Seed
 from progrl.stages.base import Context, Metrics, Stage
 from progrl.stages.parts import DIALOGUES, TASKS, USERS, domains_of, encoder_of, make_world
 from progrl.users.replies import ReplyMemory, build_reply_memory
-from progrl.users.scripted import ScriptedUser
+from progrl.users.scripted import ScriptedUser, own_user
 
 IN_FLIGHT = 256
 BENCHMARK = Seed.root(0).child("benchmark")
@@ -78,6 +78,8 @@ def _users(context: Context, domains: Mapping[str, Domain], seed: Seed) -> dict[
     memories = {}
     with new_folder(context.root / USERS) as folder:
         for name, domain in domains.items():
+            if own_user(domain) is not None:
+                continue
             node = seed.child("users", name)
             memory = build_reply_memory(
                 domain, encoder, node.value, generate.responses, generate.pool
@@ -96,7 +98,9 @@ def _dialogues(
     seed: Seed,
 ) -> list[Trajectory]:
     """Expert and user over the first `count` tasks of the allowed levels."""
-    users = {name: ScriptedUser(memory) for name, memory in memories.items()}
+    users = {
+        name: own_user(domain) or ScriptedUser(memories[name]) for name, domain in domains.items()
+    }
     world = make_world(domains, users, config.user.family, IN_FLIGHT)
     chosen = [task for task in tasks if task.level <= config.generate.max_level][:count]
     specs = [

@@ -23,7 +23,7 @@ from progrl.users.contracts import UserSimulator
 from progrl.users.llm import LlmUser
 from progrl.users.profiles import draw
 from progrl.users.replies import ReplyMemory
-from progrl.users.scripted import ScriptedUser, StaticUser
+from progrl.users.scripted import ScriptedUser, StaticUser, own_user
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -89,7 +89,10 @@ def world_of(
         users = dict.fromkeys(domains, LlmUser(user, context.project))
     else:
         folder = context.root / USERS
-        users = {name: ScriptedUser(ReplyMemory.load(folder / name)) for name in domains}
+        users = {
+            name: own_user(domain) or ScriptedUser(ReplyMemory.load(folder / name))
+            for name, domain in domains.items()
+        }
     return make_world(domains, users, family, in_flight)
 
 

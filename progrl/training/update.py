@@ -78,8 +78,11 @@ class Group:
             trajectory_score(row, weights.reward(structured_reward(t, reward)), score)
             for t, row in zip(valid, rewards, strict=True)
         ]
-        bounds = turn_reward_bounds(weights)
-        return cls(trajectories, scores, [rescale(row, bounds) for row in rewards])
+        rescaled = [
+            rescale(row, turn_reward_bounds(weights, t.reward_bounds))
+            for t, row in zip(valid, rewards, strict=True)
+        ]
+        return cls(trajectories, scores, rescaled)
 
     def episodes(self, config: GrpoConfig) -> list[Episode]:
         """The valid episodes with advantages; empty where the group carries no signal."""

@@ -1,17 +1,18 @@
 """The scripted user: a move by rule from the history, worded from the reply memory."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from progrl.dialogue.acts import affirms
 from progrl.dialogue.messages import Message
 from progrl.dialogue.users import Fact, UserReply, UserView
+from progrl.environments.contracts import Answering, Domain
 from progrl.seeds import Seed
 from progrl.users.contracts import Profile
 from progrl.users.decisions import Move, Talk, decide, topic_of
 from progrl.users.replies import ReplyMemory
-from progrl.users.wordings import ACTS
+from progrl.users.wordings import ACTS, PREFIXES
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,36 @@ class ScriptedUser:
             label=_label(move.facts[0], view) if move.facts else "",
             wish=move.wish,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RuleUser:
+    """Answers by the domain's own rule, in the manner of the profile; needs no reply memory.
+
+    Patience and verbosity are the profile's; what is answered is not, so that rewards decided by
+    the answers do not depend on who plays the user.
+    """
+
+    domain: Answering
+
+    async def reply(
+        self, history: Sequence[Message], view: UserView, profile: Profile
+    ) -> UserReply:
+        """The domain's answer, or leaving where patience is used up."""
+        number = sum(message.role == "user" for message in history)
+        if number > profile.patience:
+            return UserReply("i have to go now", "leave", leaves=True)
+        random = Seed(f"user={view.seed}").child("reply", number).random()
+        reply = self.domain.answer(history, view, random)
+        if random.random() < profile.verbosity / 2:
+            opening = random.choice(PREFIXES["repeat"])
+            reply = replace(reply, text=f"{opening} {reply.text}")
+        return reply
+
+
+def own_user(domain: Domain) -> RuleUser | None:
+    """The user that the domain itself brings, if it does."""
+    return RuleUser(domain) if isinstance(domain, Answering) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class ServiceEnvironment:
     agreed to what the goal asks for, and to nothing else.
     """
 
-    reward_bounds = (0.0, 1.0)
+    reward_bounds = (0.0, 0.0)
 
     def __init__(self, service: Service, start: Callable[[int], Start]) -> None:
         self._service = service
