@@ -7,6 +7,7 @@ from typing import Any
 from progrl.agent.model import load_agent_folder, save_model
 from progrl.agent.seats import ModelAgent
 from progrl.config.orchestration import LearnedAdvice
+from progrl.dialogue.codec import Codec
 from progrl.embedding import Encoder
 from progrl.environments.contracts import Domain
 from progrl.files import file_digest, write_json, write_jsonl
@@ -88,16 +89,22 @@ def run(context: Context) -> Metrics:
         progress=context.progress,
         tools=tools,
     )
-    rows = trainer.run()
-    save_model(root / MODEL, model, codec)
-    if tools is not None:
-        tools.improver.policies.whole.save(root / MODEL / TOOLS)
+    trainer.run()
+    _write(context, trainer, codec)
+    timings.save(trainer.clock.seconds)
+    return {"grpo/probe": trainer.best[0], "grpo/best_step": float(trainer.best[1])}
+
+
+def _write(context: Context, trainer: GrpoTrainer, codec: Codec) -> None:
+    """Write all that a finished training leaves."""
+    root = context.root
+    save_model(root / MODEL, trainer.model, codec)
+    if trainer.tools is not None:
+        trainer.tools.improver.policies.whole.save(root / MODEL / TOOLS)
         trainer.long.save(root / MODEL / TOOLS / RECALLED)
     write_json(root / MODEL / "provenance.json", _provenance(root, *trainer.best))
     trainer.long.save(root / MEMORY)
-    write_jsonl(root / METRICS, rows)
-    timings.save(trainer.clock.seconds)
-    return {"grpo/probe": trainer.best[0], "grpo/best_step": float(trainer.best[1])}
+    write_jsonl(root / METRICS, trainer.rows)
 
 
 def _provenance(root: Path, probe: float, step: int) -> dict[str, Any]:
