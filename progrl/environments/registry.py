@@ -22,6 +22,7 @@ GROUP = "progrl.domains"
 # Also found where the package runs from a checkout that was not installed.
 _BUILT_IN = {
     "airline": "progrl.environments.airline:Airline",
+    "function": "progrl.environments.gyms.function:Function",
     "retail": "progrl.environments.retail:Retail",
 }
 
