@@ -23,6 +23,7 @@ NAMED = {
     "constant_lr": ["grpo.schedule"],
     "linear_lr": ["grpo.schedule"],
     "adaptive_difficulty": ["curriculum.difficulty"],
+    "learned_weights": ["reward.weights"],
     "equal_credit": ["grpo.credit"],
     "chain_base": ["user", "horizon"],
     "mua_rl": ["reward.progress", "reward.efficiency", "horizon"],
