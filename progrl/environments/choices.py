@@ -12,7 +12,7 @@ The agent has one tool, `interact_with_env(choice, content)`:
 Tasks, rewards and verdicts are those of the domain, which sees native actions as ever.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -44,7 +44,7 @@ Choices = Mapping[Choice, Use | None]
 """What each choice that a domain offers stands for; None is words to the user."""
 
 
-def interact_tool(choices: Choices | None, tools: tuple[ToolSpec, ...]) -> ToolSpec:
+def interact_tool(choices: Choices | None, tools: Sequence[ToolSpec]) -> ToolSpec:
     """The one tool of the interface; it writes where one of the tools behind it does."""
     offered = [*(choices if choices is not None else ("action", "search", "answer")), FINISH]
     schema = {
@@ -184,7 +184,7 @@ class ChoiceDomain:
         self.name, self.description = inner.name, inner.description
         self.choices: Choices | None = getattr(inner, "choices", None)
         self.tools: tuple[ToolSpec, ...] = (interact_tool(self.choices, inner.tools),)
-        self.policy = inner.policy + _explained(self.choices)
+        self.policy = inner.policy + _explained(self.choices, inner.tools)
         for name in _OPTIONAL:  # what a domain may have beyond its contract
             if hasattr(inner, name):
                 setattr(self, name, getattr(inner, name))
@@ -206,7 +206,7 @@ class ChoiceDomain:
         return ChoiceExpert(self.inner.expert(), self.choices)
 
 
-def _explained(choices: Choices | None) -> str:
+def _explained(choices: Choices | None, tools: Sequence[ToolSpec]) -> str:
     lines = [f"Do everything by {INTERACT}(choice, content)."]
     if choices is None:
         lines += [
@@ -215,7 +215,17 @@ def _explained(choices: Choices | None) -> str:
             "answer: call a tool, written as: name key=value key='two words'.",
         ]
     else:
-        lines += [
-            f"{c}: {u.tool if u else 'say the content to the user'}." for c, u in choices.items()
-        ]
+        by_name = {tool.name: tool for tool in tools}
+        lines += [f"{choice}: {_use(use, by_name)}" for choice, use in choices.items()]
     return "\n".join([*lines, "finish: end the conversation.", ""])
+
+
+def _use(use: Use | None, tools: Mapping[str, ToolSpec]) -> str:
+    if use is None:
+        return "say the content to the user."
+    tool = tools[use.tool]
+    if not use.argument:
+        return tool.description
+    return (
+        f"{tool.description} Content: {tool.parameters['properties'][use.argument]['description']}."
+    )
