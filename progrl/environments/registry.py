@@ -25,6 +25,7 @@ _BUILT_IN = {
     "function": "progrl.environments.gyms.function:Function",
     "retail": "progrl.environments.retail:Retail",
     "telepathy": "progrl.environments.gyms.telepathy:Telepathy",
+    "travel": "progrl.environments.gyms.travel:Travel",
 }
 
 

@@ -133,8 +133,14 @@ class GymEnvironment(ABC):
         new = tuple(s for s in dict.fromkeys(steps) if s not in self._reached)
         self._reached += new
         gain = sum(self._weights[name] for name in new)
-        self._ended = bool(new) and all(name in self._reached for name in self.needed())
-        return StepResult(observation, reward, new, gain, self._ended)
+        done = bool(new) and all(name in self._reached for name in self.needed())
+        self._ended = self._ended or done
+        return StepResult(observation, reward, new, gain, done)
+
+    def ended(self, result: StepResult) -> StepResult:
+        """The result, after which the episode ends."""
+        self._ended = True
+        return replace(result, done=True)
 
     def error(self, text: str) -> StepResult:
         """A call that failed."""
