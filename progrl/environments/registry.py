@@ -24,6 +24,7 @@ _BUILT_IN = {
     "airline": "progrl.environments.airline:Airline",
     "function": "progrl.environments.gyms.function:Function",
     "retail": "progrl.environments.retail:Retail",
+    "search": "progrl.environments.gyms.search:Search",
     "telepathy": "progrl.environments.gyms.telepathy:Telepathy",
     "travel": "progrl.environments.gyms.travel:Travel",
 }
