@@ -8,6 +8,7 @@ from rich.table import Table
 
 from progrl.cli.command import Result, Shared, command
 from progrl.cli.episodes import PANEL, SPLITS, domain_of
+from progrl.environments.choices import ChoiceDomain, offered
 from progrl.environments.registry import GROUP, domains
 from progrl.errors import ConfigurationError
 
@@ -35,9 +36,11 @@ def _described(domain: Any) -> dict[str, Any]:
     """What a domain says of itself; what a contract does not ask for may be missing (null)."""
     families = getattr(domain, "families", None)
     count = getattr(domain, "task_count", None)
+    behind = domain.inner if isinstance(domain, ChoiceDomain) else domain
     return {
         "description": domain.description,
-        "origin": _origin(domain.name, type(domain).__module__),
+        "origin": _origin(domain.name, type(behind).__module__),
+        "choices": offered(domain.choices) if isinstance(domain, ChoiceDomain) else None,
         "tools": [tool.name for tool in domain.tools],
         "writes": [tool.name for tool in domain.tools if tool.writes],
         "users": ["scripted", "human"],

@@ -44,20 +44,25 @@ Choices = Mapping[Choice, Use | None]
 """What each choice that a domain offers stands for; None is words to the user."""
 
 
+def offered(choices: Choices | None) -> list[str]:
+    """The names of the choices; all three where a domain does not say which it offers."""
+    return [*(choices if choices is not None else ("action", "search", "answer")), FINISH]
+
+
 def interact_tool(choices: Choices | None, tools: Sequence[ToolSpec]) -> ToolSpec:
     """The one tool of the interface; it writes where one of the tools behind it does."""
-    offered = [*(choices if choices is not None else ("action", "search", "answer")), FINISH]
+    names = offered(choices)
     schema = {
         "type": "object",
         "properties": {
-            "choice": {"type": "string", "enum": offered},
+            "choice": {"type": "string", "enum": names},
             "content": {"type": "string", "description": "words, a query, or a solution"},
         },
         "required": ["choice", "content"],
         "additionalProperties": False,
     }
     writes = any(tool.writes for tool in tools)
-    return ToolSpec(INTERACT, f"Interact: {', '.join(offered)}.", schema, writes)
+    return ToolSpec(INTERACT, f"Interact: {', '.join(names)}.", schema, writes)
 
 
 class ChoiceEnvironment:

@@ -260,5 +260,27 @@ def test_the_domains_are_described(run: Run) -> None:
     assert set(retail["writes"]) < set(retail["tools"])
     assert {family["level"] for family in retail["families"]} == {1, 2, 3, 4, 5}
     assert retail["tasks"] == {"train": None, "validation": None, "test": None}
+    assert retail["choices"] is None
+    assert told["function"]["choices"] == ["action", "search", "answer", "finish"]
+    assert told["search"]["choices"] == ["search", "answer", "finish"]
+    assert told["telepathy"]["tools"] == ["interact_with_env"]
+    assert {told[name]["origin"] for name in ("function", "travel")} == {"progrl"}
     table = run("environments").stdout
     assert "unlimited" in table
+
+
+def test_gyms_need_no_wordings_and_report_rewards_of_their_own(run: Run, tmp_path: Path) -> None:
+    for name, agent, least in (("function", "expert", 1.0), ("travel", "expert", 1.0)):
+        args = ("--environment", name, "--agent", agent, "--episodes", "10", "--json")
+        told = json.loads(run("rollout", *TINY, *args, "--root", str(tmp_path)).stdout)
+        assert told["success"] == 1.0
+        assert told["reward"] >= least
+    args = ("--environment", "telepathy", "--agent", "do_nothing", "--episodes", "5", "--json")
+    told = json.loads(run("rollout", *TINY, *args, "--root", str(tmp_path)).stdout)
+    assert (told["success"], told["reward"]) == (0.0, 0.0)
+
+
+def test_retail_can_be_played_by_three_choices(run: Run, users: Option) -> None:
+    options = ("--set", "domains.options={retail: {interface: three_choice}}")
+    told = json.loads(run("rollout", *TINY, *users, *options, "--episodes", "10", "--json").stdout)
+    assert (told["success"], told["faults"]) == (1.0, 0)
