@@ -65,7 +65,9 @@ def run(context: Context) -> Metrics:
     }
 
     def record(row: Row, seconds: dict[str, float]) -> None:
-        numbers = {f"grpo/{k}": v for k, v in flat(row) if isinstance(v, int | float)}
+        numbers = {
+            f"grpo/{k}": v for k, v in flat(row) if k != "step" and isinstance(v, int | float)
+        }
         times = {f"time/{k}": v for k, v in seconds.items()}
         spent = world.spent()
         if spent:  # in no output: what a cache holds changes it
