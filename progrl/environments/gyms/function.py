@@ -13,7 +13,7 @@ from progrl.dialogue.users import UserReply, UserView
 from progrl.environments.choices import Choices, Use
 from progrl.environments.contracts import State, StepResult
 from progrl.environments.gyms.base import Draft, Gym, GymEnvironment
-from progrl.environments.gyms.rules import Numbers, evaluate, rules
+from progrl.environments.gyms.rules import Numbers, Value, evaluate, rules
 from progrl.environments.service.tools import spec
 from progrl.errors import EnvironmentFault
 
@@ -37,7 +37,7 @@ _QUERIES = (
 )
 
 
-def numbers_in(text: str) -> list[int | float]:
+def numbers_in(text: str) -> list[Value]:
     """The numbers of a text, in order; fractions as float."""
     found = [float(n) if "." in n else int(n) for n in _NUMBER.findall(text)]
     return [int(n) if n == int(n) else n for n in found]
@@ -49,9 +49,9 @@ class FunctionEnvironment(GymEnvironment):
     def begin(self, task: Task) -> None:
         """Hide the rule."""
         self._rule: str = task.goal["rule"]
-        self._result: int | float = task.goal["result"]
+        self._result: Value = task.goal["result"]
         self.test: Numbers = tuple(task.setup["test"])
-        self.trials: dict[Numbers, int | float] = {}
+        self.trials: dict[Numbers, Value] = {}
         self.shown = False
 
     def call(self, tool: str, content: str) -> StepResult:
@@ -82,9 +82,9 @@ class FunctionEnvironment(GymEnvironment):
 
 
 @cache
-def _known() -> Mapping[int | float, Sequence[str]]:
+def _known() -> Mapping[Value, Sequence[str]]:
     """All rules that are drawn, by what they give for the first of `PROBES`."""
-    index: defaultdict[int | float, list[str]] = defaultdict(list)
+    index: defaultdict[Value, list[str]] = defaultdict(list)
     for family in Function.kinds.values():
         for rule in rules(family):
             index[evaluate(rule, PROBES[0])].append(rule)

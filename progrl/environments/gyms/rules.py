@@ -1,45 +1,63 @@
 """Arithmetic rules of four numbers a, b, c, d: how they are evaluated, and those that we draw."""
 
 import ast
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import permutations, product
-from types import CodeType
 from typing import Any
 
 Numbers = tuple[int, ...]
 NAMES = "abcd"
 CONSTANTS = range(2, 10)
+Value = int | float
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"max": max, "min": min, "abs": abs}
-_PARTS: tuple[type[ast.AST], ...] = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Call, ast.Load)
-_PARTS += (ast.USub, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
-_PARTS += (ast.Name, ast.Constant)
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
 _COMMUTES = "+*"
 
 
+def _built(node: ast.expr) -> Callable[[Sequence[Value]], Any]:
+    """The function of the four numbers that an expression stands for."""
+    match node:
+        case ast.Name(id=name) if name in NAMES:
+            return operator.itemgetter(NAMES.index(name))
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return lambda numbers: number
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            negated = _built(inner)
+            return lambda numbers: -negated(numbers)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            join, one, two = _OPERATORS[type(op)], _built(left), _built(right)
+            return lambda numbers: join(one(numbers), two(numbers))
+        case ast.Call(func=ast.Name(id=name), args=parts, keywords=[]) if name in _FUNCTIONS:
+            function, built = _FUNCTIONS[name], [_built(part) for part in parts]
+            return lambda numbers: function(*(part(numbers) for part in built))
+    raise ValueError(f"{ast.unparse(node)!r} has no place in a rule")
+
+
 @lru_cache(maxsize=65536)
-def _compiled(rule: str) -> CodeType:
-    tree = ast.parse(rule, mode="eval")
-    for node in ast.walk(tree):
-        known = isinstance(node, _PARTS)
-        if isinstance(node, ast.Name):
-            known = node.id in NAMES or node.id in _FUNCTIONS
-        if isinstance(node, ast.Constant):
-            known = type(node.value) in (int, float)
-        if not known:
-            raise ValueError(f"{rule!r} is no rule: {ast.unparse(node)!r} has no place in one")
-    return compile(tree, "rule", "eval")
+def _function(rule: str) -> Callable[[Sequence[Value]], Any]:
+    try:
+        return _built(ast.parse(rule, mode="eval").body)
+    except SyntaxError as error:
+        raise ValueError(f"{rule!r} is no rule: {error}") from None
 
 
-def evaluate(rule: str, numbers: Sequence[int]) -> int | float:
+def evaluate(rule: str, numbers: Sequence[int]) -> Value:
     """The rule's value, exact where it is whole.
 
     Raises:
         ValueError: the rule is no arithmetic of a, b, c, d with + - * / // % max min abs.
         ArithmeticError: it has no value for these numbers.
     """
-    given = dict(zip(NAMES, numbers, strict=True))
-    value: int | float = eval(_compiled(rule), {"__builtins__": {}, **_FUNCTIONS}, given)
+    value: Value = _function(rule)(numbers)
     return int(value) if value == int(value) else value
 
 

@@ -70,7 +70,8 @@ def test_rules_by_hand(rule: str, value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", ["__import__('os')", "a.real", "a ** b", "e", "(lambda: a)()", "'a' * 3", "[a]", "True"]
+    "rule",
+    ["__import__('os')", "a.real", "a ** b", "e", "(lambda: a)()", "'a' * 3", "[a]", "True", "a +"],
 )
 def test_nothing_else_is_a_rule(rule: str) -> None:
     with pytest.raises(ValueError, match="rule"):
