@@ -7,20 +7,32 @@ from typing import Any
 from markupsafe import Markup
 
 from progrl.evaluation.dynamics import branch_shares
+from progrl.reporting.material import Rows
+from progrl.reporting.paper import Comparison
 from progrl.reporting.svg import Range, Series, interval_chart, line_chart
 from progrl.reporting.tables import agent_name
 
-Rows = Sequence[Mapping[str, Any]]
+NO_DATA = "There is no data for this figure."
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A chart with its words; `chart` is None where there is nothing to draw."""
+    """A chart with its words; `chart` is None where there is nothing to draw.
+
+    Attributes:
+        legend: names and colours.
+        missing: said in the chart's place.
+        wide: it takes the page's whole width, and scrolls in its own box where there is less.
+        comparisons: the paper's figures beside ours.
+    """
 
     title: str
     caption: str
     chart: Markup | None
     legend: Sequence[tuple[str, str]] = ()
+    missing: str = NO_DATA
+    wide: bool = False
+    comparisons: Sequence[Comparison] = ()
 
 
 def _series(rows: Rows, key: str, name: str, colour: str, mark: Any = "line") -> Series:
@@ -101,7 +113,7 @@ def _optimisation(rows: Rows) -> list[Figure]:
             "Groups with a signal",
             "Share of groups whose episodes differ in score; the others teach nothing.",
             "share",
-            [Series("groups with a signal", "c-1", [(r["step"], _signal(r)) for r in rows])],
+            [Series("groups with a signal", "c-1", [(r["step"], signal_share(r)) for r in rows])],
             (0.0, 1.0),
         ),
         _figure(
@@ -163,7 +175,8 @@ def _foresight(rows: Rows, domain: str) -> Figure:
     )
 
 
-def _signal(row: Mapping[str, Any]) -> float | None:
+def signal_share(row: Mapping[str, Any]) -> float | None:
+    """Share of a step's groups whose episodes differ in score; None where it had no group."""
     groups = row.get("groups")
     if not groups:
         return None

@@ -1,23 +1,30 @@
 """The report: one HTML file that needs nothing but itself."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from progrl.dialogue.trajectories import Trajectory
+from progrl.reporting.cases import case_studies
 from progrl.reporting.figures import (
     Figure,
-    Rows,
     grpo_figures,
     horizon_branches,
     level_figure,
     sft_figures,
 )
+from progrl.reporting.material import Material
+from progrl.reporting.paper import paper
+from progrl.reporting.paper_evaluation import evaluation_figures
+from progrl.reporting.paper_sweep import sweep_figures
+from progrl.reporting.paper_tables import claims, paper_tables, theory
+from progrl.reporting.paper_training import training_figures
 from progrl.reporting.tables import (
     DIFFERENCE_NAMES,
+    advice_table,
     agent_name,
     dynamics_table,
     interaction_table,
@@ -25,54 +32,7 @@ from progrl.reporting.tables import (
     number,
     verdict,
 )
-from progrl.reporting.viewer import Entry, ending, entries
-
-
-@dataclass(frozen=True, slots=True)
-class StageTime:
-    """Wall seconds of a stage, and of the components that it measures."""
-
-    stage: str
-    seconds: float
-    components: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """All that a report is made of; what is empty is said to be missing.
-
-    Attributes:
-        evaluate: of metrics/evaluate.json.
-        generate: of metrics/generate.json.
-        sft, grpo: rows of metrics/*.jsonl.
-        examples: kept trajectories by benchmark and agent.
-        config: the resolved configuration.
-        configuration: its hash.
-        versions: of Python, progrl and packages.
-        hashes: SHA-256 of the files that the report was made from.
-        times: of the stages, on the machine that ran them.
-    """
-
-    evaluate: Mapping[str, Any]
-    generate: Mapping[str, float]
-    sft: Rows
-    grpo: Rows
-    examples: Mapping[str, Mapping[str, Sequence[Trajectory]]]
-    config: Mapping[str, Any]
-    configuration: str
-    versions: Mapping[str, str]
-    hashes: Mapping[str, str]
-    times: Sequence[StageTime] = field(default_factory=tuple)
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One agent's dialogue of an example."""
-
-    agent: str
-    success: bool
-    entries: Sequence[Entry]
-    ending: str
+from progrl.reporting.viewer import Side, side_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +75,7 @@ def render(material: Material) -> str:
         "interval": interval,
         "agent": agent_name,
         "duration": duration,
+        "cells": lambda row: list(row.values()),
         "words": lambda text: str(text).replace("_", " "),
     }
     return environment.get_template("report.html").render(
@@ -124,6 +85,7 @@ def render(material: Material) -> str:
         branches=horizon_branches(material.grpo),
         dynamics=dynamics_table(material.grpo, material.config["grpo"]["probe_tasks"]),
         warm_start=sft_figures(material.sft),
+        **_paper(material),
         generate=material.generate,
         times=material.times,
         seconds=sum(time.seconds for time in material.times),
@@ -133,6 +95,32 @@ def render(material: Material) -> str:
         versions=material.versions,
         hashes=material.hashes,
     )
+
+
+def _paper(material: Material) -> dict[str, Any]:
+    """What stands beside the paper's tables and figures."""
+    advice = material.evaluate.get("advice")
+    return {
+        "tables": paper_tables(material),
+        "figures": paper_figures(material),
+        "claims": claims(material),
+        "theory": theory(material.grpo),
+        "inconsistencies": paper()["inconsistencies"],
+        "source": paper()["source"],
+        "cases": case_studies(material),
+        "advice": advice_table(advice) if advice else [],
+        "advised": advice,
+        "sweep": material.ablations,
+    }
+
+
+def paper_figures(material: Material) -> list[Figure]:
+    """All figures of the paper, each made from what the runs have left."""
+    return [
+        *evaluation_figures(material),
+        *training_figures(material),
+        *sweep_figures(material),
+    ]
 
 
 def duration(seconds: float) -> str:
@@ -177,7 +165,7 @@ def _examples(
             level=first.level,
             task=first.task_id,
             change=_change(first.success, later[first.task_id].success),
-            sides=[_side(before, first), _side(after, later[first.task_id])],
+            sides=[side_of(before, first), side_of(after, later[first.task_id])],
         )
         for first in kept.get(before, ())
         if first.task_id in later
@@ -188,7 +176,3 @@ def _change(before: bool, after: bool) -> str:
     if before == after:
         return "solved by both" if after else "solved by neither"
     return "gained" if after else "lost"
-
-
-def _side(agent: str, trajectory: Trajectory) -> Side:
-    return Side(agent, trajectory.success, entries(trajectory), ending(trajectory))

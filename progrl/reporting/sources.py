@@ -7,14 +7,19 @@ from typing import Any
 from progrl.config import Config, resolved
 from progrl.dialogue.trajectories import Trajectory, read_trajectories
 from progrl.errors import DataError
+from progrl.evaluation.metrics import Result
 from progrl.files import file_digest, read_json, read_jsonl
-from progrl.reporting.page import Material, StageTime
+from progrl.reporting.material import Material, StageTime
 from progrl.tracking import provenance
 
 GENERATE, SFT, GRPO = "metrics/generate.json", "metrics/sft.jsonl", "metrics/grpo.jsonl"
 EVALUATE, KEPT = "metrics/evaluate.json", "evaluation"
+RESULTS = f"{KEPT}/results.json"
+SEEDS, ABLATIONS = "metrics/seeds.json", "metrics/ablations.json"
 INPUTS = (GENERATE, SFT, GRPO, EVALUATE, KEPT)
 """What a report is made from, relative to the run's folder."""
+FOUND = (SEEDS, ABLATIONS)
+"""What is read too where it is there: made apart from the main path, after hours of runs."""
 SHOWN = ("sft", "grpo")
 """Agents whose dialogues are shown side by side."""
 
@@ -44,8 +49,15 @@ def gather(root: Path, project: Path, config: Config, times: Sequence[StageTime]
         config=tree,
         configuration=origin["configuration"],
         versions=origin["versions"],
-        hashes={name: file_digest(root / name) for name in INPUTS},
+        hashes={
+            name: file_digest(root / name)
+            for name in (*INPUTS, *FOUND)
+            if name in INPUTS or (root / name).exists()
+        },
         times=times,
+        results=_results(root / RESULTS),
+        seeds=_evaluation(root / SEEDS) if (root / SEEDS).exists() else None,
+        ablations=_ablations(root / ABLATIONS) if (root / ABLATIONS).exists() else None,
     )
 
 
@@ -93,6 +105,26 @@ def _evaluation(path: Path) -> Mapping[str, Any]:
     value = read_json(path)
     if not isinstance(value, dict) or not isinstance(value.get("benchmarks"), dict):
         raise DataError(f"{path}: not the result of an evaluation. Run `progrl evaluate` again.")
+    return value
+
+
+def _results(path: Path) -> dict[str, dict[str, list[Result]]]:
+    tree = read_json(path)
+    try:
+        return {
+            benchmark: {agent: [Result.from_json(r) for r in rows] for agent, rows in by.items()}
+            for benchmark, by in tree.items()
+        }
+    except (AttributeError, TypeError, DataError):
+        raise DataError(
+            f"{path}: not the results of an evaluation. Run `progrl evaluate` again."
+        ) from None
+
+
+def _ablations(path: Path) -> Mapping[str, Any]:
+    value = read_json(path)
+    if not isinstance(value, dict) or not isinstance(value.get("variants"), dict):
+        raise DataError(f"{path}: not the table of a sweep. Run `progrl ablations` again.")
     return value
 
 

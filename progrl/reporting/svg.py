@@ -198,16 +198,25 @@ def _chart(description: str, height: float, parts: Sequence[str]) -> Markup:
 
 
 def interval_chart(
-    title: str, x_label: str, rows: Sequence[tuple[str, Sequence[Range]]]
+    title: str,
+    x_label: str,
+    rows: Sequence[tuple[str, Sequence[Range]]],
+    marks: Sequence[float] = (0, 0.25, 0.5, 0.75, 1),
+    left: float = 60,
 ) -> Markup | None:
-    """Values in [0, 1] with their intervals, in named rows; None where no value is defined."""
+    """Values with their intervals, in named rows; None where no value is defined.
+
+    Args:
+        marks: of the axis, from its start to its end.
+        left: room for the names of the rows.
+    """
     if not any(r.mean is not None for _, ranges in rows for r in ranges):
         return None
-    left, gap, lane = 60, 10, 9
-    x = _linear(0, 1, left, WIDTH - RIGHT)
+    gap, lane = 10, 9
+    x = _linear(marks[0], marks[-1], left, WIDTH - RIGHT)
     height = TOP + sum(gap + lane * len(ranges) for _, ranges in rows) + BOTTOM
     parts = []
-    for value in (0, 0.25, 0.5, 0.75, 1):
+    for value in marks:
         at, base = x(value), height - BOTTOM
         parts.append(element("line", x1=at, x2=at, y1=TOP, y2=base, class_="grid"))
         parts.append(element("text", show(value), x=at, y=base + 15, class_="tick middle"))

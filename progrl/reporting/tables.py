@@ -122,15 +122,51 @@ def interaction_table(
         of = " and ".join(agent_name(agent) for agent in pair)
         rows.append((f"tool efficiency where {of} both succeed", cells))
     if retention:
-        rows.append(("retention of success", [_retained(retention.get(a)) for a in agents]))
+        rows.append(("retention of success", [retained(retention.get(a)) for a in agents]))
     return rows
 
 
-def _retained(value: Mapping[str, Any] | None) -> str:
+def retained(value: Mapping[str, Any] | None) -> str:
+    """Retention on a held-out domain: a ratio, or an absolute success that is said to be one."""
     if value is None:
         return UNDEFINED
     shown = number(value["value"])
     return shown if value["kind"] == "ratio" else f"{shown} (absolute)"
+
+
+def advice_table(advice: Mapping[str, Any]) -> list[Row]:
+    """What advice on tools is worth: the trained agent with each kind, then the differences.
+
+    Args:
+        advice: of metrics/evaluate.json, written where the configuration has advice.
+
+    Returns:
+        Rows with the same keys: benchmark, advice, success, reward, turns, failed calls, tool is
+        the expert's, verdict.
+    """
+    columns = {
+        "success": "success",
+        "reward": "reward",
+        "turns": "turns",
+        "failed_calls": "failed calls",
+        "selection_accuracy": "tool is the expert's",
+    }
+    rows: list[Row] = []
+    for benchmark, summary in advice["benchmarks"].items():
+        for kind, figures in summary["agents"].items():
+            cells = {
+                label: interval(figures[key]) if key in figures else ""
+                for key, label in columns.items()
+            }
+            rows.append({"benchmark": benchmark, "advice": kind, **cells, "verdict": ""})
+        for key, value in summary.items():
+            if key != "agents":
+                name = key.replace("_minus_", " − ")
+                blank = dict.fromkeys(columns.values(), "")
+                told = {**blank, "success": interval(value, 3, signed=True)}
+                word = verdict(value)
+                rows.append({"benchmark": benchmark, "advice": name, **told, "verdict": word})
+    return rows
 
 
 def dynamics_table(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[tuple[str, str, str]]:

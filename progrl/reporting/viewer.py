@@ -1,5 +1,6 @@
 """A trajectory as the entries of a conversation, for whatever shows it to people."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,3 +65,18 @@ def ending(trajectory: Trajectory) -> str:
     """How the episode ended, in words."""
     words = f"After {len(trajectory.turns)} turns {ENDS[trajectory.end]}"
     return f"{words}: {trajectory.fault}." if trajectory.fault else f"{words}."
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One agent's dialogue, ready to be shown."""
+
+    agent: str
+    success: bool
+    entries: Sequence[Entry]
+    ending: str
+
+
+def side_of(agent: str, trajectory: Trajectory) -> Side:
+    """An agent's dialogue."""
+    return Side(agent, trajectory.success, entries(trajectory), ending(trajectory))

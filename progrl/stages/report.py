@@ -2,6 +2,7 @@
 
 from progrl.config import Config
 from progrl.files import write_text
+from progrl.reporting.artifacts import write_artifacts
 from progrl.reporting.page import render
 from progrl.reporting.sources import INPUTS, gather, stage_times
 from progrl.stages.base import NAMES, Context, Metrics, Stage
@@ -11,12 +12,15 @@ BEFORE = NAMES[: NAMES.index("report")]
 
 
 def run(context: Context) -> Metrics:
-    """Write reports/index.html."""
+    """Write reports/index.html; the paper's figures and tables go to the tracking as files too."""
     times = stage_times(context.root, BEFORE)
     material = gather(context.root, context.project, context.config, times)
     page = context.root / PAGE
     write_text(page, render(material))
     context.recorder.artifact(page)
+    kept = context.work / "report"
+    write_artifacts(kept, material)
+    context.recorder.artifact(kept, "report")
     return {"report/bytes": float(page.stat().st_size)}
 
 

@@ -54,6 +54,8 @@ def write_run(root: Path, config: Config) -> None:
     }
     summary = Summariser(0.95, 200, 1).benchmark(results)
     benchmarks = {"retail": summary, "airline": summary}
+    plain = {agent: [row.to_json() for row in rows] for agent, rows in results.items()}
+    write_json(root / "evaluation/results.json", {"retail": plain, "airline": plain})
     tree = evaluation(benchmarks, config.evaluation, config.seed, config.domains.held_out)
     write_json(root / "metrics/evaluate.json", tree)
     write_json(root / "metrics/generate.json", {"tasks/retail_test": 10, "expert/turns": 2.125})
