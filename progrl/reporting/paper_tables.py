@@ -32,6 +32,8 @@ TITLES = {
     5: "What the structured reward is worth",
     6: "What the schedule of the learning rate is worth",
 }
+DIFFERENCES_ALONE = ("optimisation_efficiency",)
+"""Defined by pairs of runs: a variant has no figure of its own."""
 ROWS = {
     "full": "full",
     "chain_base": "baseline",
@@ -106,12 +108,15 @@ def _paired(material: Material, table: int) -> PaperTable:
             rows.append([pair.metric, "", *cells, "", "", ""])
             continue
         difference = minus_full(*given, pair.variant, pair.ours)
+        own = shown(measured(*given, pair.variant, pair.ours))
+        if pair.ours in DIFFERENCES_ALONE:
+            cells[-1] = own = ""
         rows.append(
             [
                 pair.metric,
                 pair.variant.replace("_", " "),
                 *cells,
-                shown(measured(*given, pair.variant, pair.ours)),
+                own,
                 shown(difference, signed=True),
                 direction(pair.other - pair.full, difference),
             ]
@@ -123,7 +128,10 @@ def _source(material: Material, table: int) -> str:
     if row(material.ablations, "full") is None:
         text = "No sweep with enough seeds was summed up: of the full method, this run's figures."
     else:
-        text = "From the sweep: means over seeds with t intervals; differences are of pairs."
+        text = (
+            "From the sweep: means over seeds with t intervals. A difference with an interval is "
+            "of pairs, one without of the means."
+        )
     if table == 3:
         text += " Beside WebArena stands our held-out domain, beside TAU2-Bench the trained one."
     return text

@@ -149,9 +149,8 @@ def time_shares(times: Sequence[StageTime]) -> Figure:
     rows = [("paper", stated), ("ours", ours)] if ours else []
     return Figure(
         "Time shares",
-        "Of the wall time of stage grpo. Evaluation is its probes. The paper counts the sampling "
-        "of the agent with none of its parts, or with all. Users that answer while the model "
-        "samples are counted once.",
+        "Of the wall time of stage grpo; its probes are the evaluation. The paper names no share "
+        "for the agent's own sampling, which ours has.",
         share_chart("Time shares", rows, PARTS),
         list(PARTS.items()) if rows else (),
         missing="No timings of stage grpo were found beside the results, so nothing is drawn.",

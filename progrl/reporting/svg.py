@@ -59,7 +59,9 @@ def _short(value: object) -> object:
 
 def show(value: float) -> str:
     """A number in as few digits as tell it apart on a chart."""
-    return "0" if abs(value) < 1e-12 else f"{value:.3g}"
+    if abs(value) < 1e-12:
+        return "0"
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def ticks(low: float, high: float, about: int = 4, whole: bool = False) -> list[float]:
@@ -207,13 +209,17 @@ def interval_chart(
     """Values with their intervals, in named rows; None where no value is defined.
 
     Args:
-        marks: of the axis, from its start to its end.
+        marks: of the axis, from its start to its end; an interval that goes on is cut there.
         left: room for the names of the rows.
     """
     if not any(r.mean is not None for _, ranges in rows for r in ranges):
         return None
     gap, lane = 10, 9
-    x = _linear(marks[0], marks[-1], left, WIDTH - RIGHT)
+    scale = _linear(marks[0], marks[-1], left, WIDTH - RIGHT)
+
+    def x(value: float) -> float:
+        return scale(min(max(value, marks[0]), marks[-1]))
+
     height = TOP + sum(gap + lane * len(ranges) for _, ranges in rows) + BOTTOM
     parts = []
     for value in marks:

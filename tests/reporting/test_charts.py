@@ -9,7 +9,7 @@ from progrl.reporting.charts import (
     share_chart,
     steps_chart,
 )
-from progrl.reporting.svg import Range, interval_chart
+from progrl.reporting.svg import Range, interval_chart, show
 
 
 def elements(chart, name, kind=""):
@@ -75,6 +75,18 @@ def test_intervals_on_an_axis_with_negative_values():
     chart = interval_chart("T", "x", rows, (-1.0, 0.0, 1.0), 100)
     (whisker,) = elements(chart, "line", "whisker")
     assert float(whisker.get("x1")) == 100 and float(whisker.get("x2")) == 100 + (428 - 100) / 2
+
+
+def test_an_interval_is_cut_at_the_end_of_its_axis():
+    chart = interval_chart("T", "x", [("a", [Range("x", "c-1", 0.75, 0.5, 1.25)])])
+    (whisker,) = elements(chart, "line", "whisker")
+    assert float(whisker.get("x2")) == 428 and "[0.5, 1.25]" in chart
+
+
+def test_large_numbers_are_written_out():
+    assert [show(v) for v in (0.12345, 999.4, 5000, -12800.0, 0)] == [
+        "0.123", "999", "5,000", "-12,800", "0"
+    ]  # fmt: skip
 
 
 def test_nothing_is_drawn_of_nothing():

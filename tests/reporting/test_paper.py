@@ -112,6 +112,9 @@ def test_the_six_tables(swept):
     third = {row["metric"]: row for row in tables[2].records()}
     assert third["success on TAU2-Bench"]["direction"] == "same"
     assert third["success on WebArena"]["direction"] == "no difference"
+    sixth = {row["metric"]: row for row in tables[5].records()}
+    assert sixth["optimisation efficiency"]["ours: full"] == ""
+    assert sixth["optimisation efficiency"]["direction"] == "same"
     fifth = {row["metric"]: row for row in tables[4].records()}
     assert fifth["performance variance"]["direction"] == "no difference"
 
