@@ -21,6 +21,7 @@ from typing import Any
 
 from progrl.benchmarks.base import GoldExpert, Silent, bounded, task
 from progrl.benchmarks.isolated import enable
+from progrl.dialogue.chat import signature
 from progrl.dialogue.messages import Action, Message, ToolCall, ToolSpec
 from progrl.dialogue.tasks import Split, Task
 from progrl.dialogue.trajectories import Outcome
@@ -92,6 +93,14 @@ def _schema(written: Mapping[str, Any]) -> dict[str, Any]:
     elif kind == "object":
         schema["type"] = "object"
     return schema
+
+
+def _more(entry: Mapping[str, Any], number: int) -> str:
+    """The line that brings the tools that were withheld; it describes them, as the first did."""
+    withheld = entry["missed_function"][str(number)]
+    every = [spec for system in entry["involved_classes"] for spec in _tools_of(system)]
+    told = [signature(spec) for spec in every if spec.name in withheld]
+    return "\n".join([*told, MORE_TOOLS])
 
 
 def _class(system: str) -> Any:
@@ -283,7 +292,10 @@ class Bfcl(Silent):
                 call = _call(text, entry["involved_classes"])
                 gold.append({"call": call.name, "arguments": dict(call.arguments)})
             gold.append({"say": "done"})
-        lines = [turn[0]["content"] if turn else MORE_TOOLS for turn in entry["question"]]
+        lines = [
+            turn[0]["content"] if turn else _more(entry, number)
+            for number, turn in enumerate(entry["question"])
+        ]
         setup = {"entry": entry["id"]}
         return task(
             NAME, category, level, lines[0], {"gold": gold, "lines": lines}, setup, len(gold)

@@ -11,6 +11,7 @@ from progrl.cli.output import progress
 from progrl.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from progrl.agent.seats import Agent
     from progrl.benchmarks.contracts import Adapter
 
 group = typer.Typer(
@@ -120,9 +121,17 @@ def evaluate_benchmark(
     limit: int | None,
     temperature: float,
     corpus: Path | None,
+    model: str | None = None,
+    key_variable: str = "",
 ) -> Result:
-    """An agent on a benchmark, with the do-nothing agent beside it."""
+    """An agent on a benchmark, with the do-nothing agent beside it.
+
+    Args:
+        agent: as for `agent_of`, or an endpoint's address, which has the `model`; its key stands
+            in the environment variable `key_variable`.
+    """
     from progrl.benchmarks import find, verdict
+    from progrl.benchmarks.endpoint import EndpointAgent, endpoint_config
     from progrl.benchmarks.play import first_tasks, play
     from progrl.cli.episodes import agent_of
     from progrl.cli.stages import stay_local
@@ -131,14 +140,22 @@ def evaluate_benchmark(
     stay_local(config)
     adapter = opened(name, corpus)
     tasks = first_tasks(adapter, limit)
-    seat = agent_of(shared, config, agent, temperature)
+    seat: Agent
+    if agent.startswith(("http://", "https://")):
+        seat = EndpointAgent(
+            endpoint_config(agent, model, key_variable, temperature), shared.project
+        )
+    else:
+        seat = agent_of(shared, config, agent, temperature)
     with progress(f"{agent} on {name}", shared.quiet) as told:
         played = play(adapter, tasks, seat, lambda done: told(done, len(tasks), "episodes"))
+    if isinstance(seat, EndpointAgent):
+        seat.close()
     found = verdict(adapter, tasks, played)
     figures = {
         "benchmark": name,
         "licence": find(name).licence,
-        "agent": agent,
+        "agent": seat.name,
         **found.json(),
     }
     table = Table(*figures, box=None, header_style="bold")

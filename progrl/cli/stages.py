@@ -88,11 +88,21 @@ def evaluate(
     agent: Annotated[
         str | None,
         typer.Option(
-            help="do_nothing, random, expert, or the folder of a model.",
+            help="do_nothing, random, expert, the folder of a model, or the address of an endpoint "
+            "of the OpenAI protocol.",
             metavar="WHO",
             rich_help_panel="Benchmarks",
         ),
     ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Of the endpoint.", rich_help_panel="Benchmarks")
+    ] = None,
+    key_variable: Annotated[
+        str,
+        typer.Option(
+            help="Environment variable with the endpoint's key.", rich_help_panel="Benchmarks"
+        ),
+    ] = "",
     limit: Annotated[
         int | None,
         typer.Option(min=1, help="The first tasks alone.", rich_help_panel="Benchmarks"),
@@ -112,6 +122,8 @@ def evaluate(
     if benchmark is None:
         given = {
             "--agent": agent,
+            "--model": model,
+            "--key-variable": key_variable,
             "--limit": limit,
             "--corpus": corpus,
             "--temperature": temperature,
@@ -124,7 +136,9 @@ def evaluate(
         raise ConfigurationError(f"evaluate --benchmark {benchmark} {wrong}.")
     from progrl.cli.benchmarks import evaluate_benchmark
 
-    return evaluate_benchmark(shared, benchmark, agent, limit, temperature, corpus)
+    return evaluate_benchmark(
+        shared, benchmark, agent, limit, temperature, corpus, model, key_variable
+    )
 
 
 def stage(

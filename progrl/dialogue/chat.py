@@ -140,13 +140,9 @@ class ChatCodec:
         if not ids or ids[-1] not in self.stop_ids:
             raise MalformedAction("the message has no end; write shorter")
         text = self._without_thoughts(self.text(ids[:-1]))
-        calls = _CALL.findall(text)
-        if len(calls) > 1:
-            raise MalformedAction("more than one call in a message; make one, then wait")
-        if calls:
-            return _parsed(calls[0], tools)
-        if "<tool_call>" in text:
-            raise MalformedAction("<tool_call> is not closed by </tool_call>")
+        call = call_in(text, tools)
+        if call is not None:
+            return call
         if stray := next((t for t in self._markers if t in self._special and t in text), None):
             raise MalformedAction(f"{stray} stands within words")
         return Say(text.strip())
@@ -194,10 +190,10 @@ class ChatCodec:
         if any(tool.name == FINISH.name for tool in tools):
             raise ConfigurationError("A tool named finish cannot be offered to a chat model.")
         offered = [_function(tool) for tool in (*tools, FINISH)]
-        system = f"{policy.strip()}\n\n{_CLOSING}".strip()
         if self.tool_format == "text":
-            lines = "\n".join(signature(tool) for tool in (*tools, FINISH))
-            system = f"{system}\n\n{_TOOLS_TEXT}{lines}"
+            system = system_text(policy, tools)
+        else:
+            system = f"{policy.strip()}\n\n{_CLOSING}".strip()
         messages = [_message("system", system), _message("user", words)]
         if not self._system_role:
             messages = [_message("user", f"{system}\n\n{words}")]
@@ -254,10 +250,41 @@ class ChatCodec:
     def _without_thoughts(self, text: str) -> str:
         if self._begins_in_thought:
             text = f"<think>{text}"
-        text = _THOUGHT.sub("", text)
-        if "<think>" in text:
-            raise MalformedAction("a thought has no end; think shorter")
-        return text
+        return without_thoughts(text)
+
+
+def system_text(policy: str, tools: Sequence[ToolSpec]) -> str:
+    """Policy and tools in words, for models whose template or endpoint is not told of tools."""
+    lines = "\n".join(signature(tool) for tool in (*tools, FINISH))
+    return f"{policy.strip()}\n\n{_CLOSING}".strip() + f"\n\n{_TOOLS_TEXT}{lines}"
+
+
+def call_in(text: str, tools: Sequence[ToolSpec]) -> Action | None:
+    """The call that stands in a message, or the closing that it makes; None in mere words.
+
+    Raises:
+        MalformedAction: more than one call, one that is not closed, or one that is none.
+    """
+    calls = _CALL.findall(text)
+    if len(calls) > 1:
+        raise MalformedAction("more than one call in a message; make one, then wait")
+    if calls:
+        return _parsed(calls[0], tools)
+    if "<tool_call>" in text:
+        raise MalformedAction("<tool_call> is not closed by </tool_call>")
+    return None
+
+
+def without_thoughts(text: str) -> str:
+    """A message less what stands in <think> tags.
+
+    Raises:
+        MalformedAction: a thought has no end.
+    """
+    text = _THOUGHT.sub("", text)
+    if "<think>" in text:
+        raise MalformedAction("a thought has no end; think shorter")
+    return text
 
 
 def _hinted(hint: Hint) -> str:

@@ -76,14 +76,16 @@ class Endpoint:
     Args:
         config: the user's section.
         project: folder that the cache's is relative to.
+        whose: model it is, in messages: the user's or the agent's.
 
     Raises:
         ConfigurationError: the key's variable is not set, or the client is not installed.
     """
 
-    def __init__(self, config: LlmConfig, project: Path) -> None:
+    def __init__(self, config: LlmConfig, project: Path, whose: str = "user") -> None:
         self._config = config
-        self._key = _key(config)
+        self._whose = whose
+        self._key = _key(config, whose)
         self._cache = AnswerCache(project / config.cache)
         self._flying: dict[str, asyncio.Task[Answer]] = {}
         self._room = asyncio.Semaphore(config.concurrency)
@@ -192,7 +194,8 @@ class Endpoint:
             except (_Failed, CircuitOpen) as error:
                 if number + 1 == tries:
                     raise UserFault(
-                        f"the user's model gave no answer in {tries} tries, the last: {error}"
+                        f"the {self._whose}'s model gave no answer in {tries} tries, the last: "
+                        f"{error}"
                     ) from None
                 least = error.wait if isinstance(error, _Failed) else 0.0
             jitter = 0.5 + node.child("try", number).random().random()
@@ -231,7 +234,9 @@ class Endpoint:
             status, said = error.status_code, self._clean(error.message)
             if status in AGAIN or status >= 500:
                 raise _Failed(f"status_{status}", said, _wait(error.response.headers)) from None
-            raise UserFault(f"the user's model was refused (status {status}): {said}") from None
+            raise UserFault(
+                f"the {self._whose}'s model was refused (status {status}): {said}"
+            ) from None
         except openai.APIConnectionError as error:
             raise _Failed("connection", self._clean(repr(error.__cause__ or error))) from None
         except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
@@ -261,14 +266,14 @@ class Endpoint:
         return text if len(text) <= 300 else text[:300] + " ..."
 
 
-def _key(config: LlmConfig) -> str:
+def _key(config: LlmConfig, whose: str) -> str:
     if not config.key_variable:
         return ""
     key = os.environ.get(config.key_variable, "").strip()
     if not key:
         raise ConfigurationError(
-            f"user.key_variable: the environment variable {config.key_variable} is not set; the "
-            "key of the user's model is to stand there."
+            f"{whose}.key_variable: the environment variable {config.key_variable} is not set; the "
+            f"key of the {whose}'s model is to stand there."
         )
     return key
 
@@ -278,7 +283,8 @@ def _client(config: LlmConfig, key: str) -> "AsyncOpenAI":
         import openai
     except ModuleNotFoundError:
         raise ConfigurationError(
-            "user.kind: llm needs the package openai: python -m pip install 'progrl[llm]'."
+            "A model behind an endpoint needs the package openai: "
+            "python -m pip install 'progrl[llm]'."
         ) from None
     for name in ("openai", "httpx", "httpx2", "httpcore"):  # a line a request
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,9 @@ from progrl.benchmarks import gold, verdict
 from progrl.benchmarks.play import first_tasks, play
 from progrl.dialogue.compact import CompactCodec, train_tokenizer
 from tests.benchmarks.packages import opened
+from tests.benchmarks.test_documents import QUESTIONS, corpus
 from tests.cli.conftest import Run, run, same_environment
+from tests.users.llm_server import Server, serving
 
 __all__ = ["run", "same_environment"]
 
@@ -111,3 +115,41 @@ def test_a_checkpoint_is_measured(run: Run, tmp_path: Path) -> None:
     assert found["licence"]
     assert found["do_nothing"] == 0
     assert 0 <= found["low"] <= found["success"] <= found["high"] <= 1
+
+
+def test_an_endpoint_is_measured(
+    run: Run, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(root / "params.yaml", tmp_path)
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    corpus(folder)
+    monkeypatch.setenv("A_KEY", "some-key")
+
+    def reply(body: dict[str, Any]) -> str:
+        messages = body["messages"]
+        assert "search_words(query: string)" in messages[0]["content"]
+        assert messages[1]["content"] == QUESTIONS[0]["question"]
+        if len(messages) == 2:
+            return "<think>where?</think><tool_call>{}</tool_call>".format(
+                '{"name": "read_document", "arguments": {"id": "a"}}'
+            )
+        if len(messages) == 4:
+            assert "fine of 40 crowns" in messages[3]["content"]
+            return "<tool_call>no call</tool_call>"
+        assert "error: the call is no JSON" in messages[5]["content"]
+        return '<tool_call>{"name": "answer", "arguments": {"text": "40"}}</tool_call>'
+
+    monkeypatch.setattr("progrl.benchmarks.contracts.Benchmark.missing", ())
+    server = Server(reply, "some-key")
+    with serving(server):
+        args = ("evaluate", "--benchmark", "document_search", "--corpus", str(folder))
+        own = ("--params", str(tmp_path / "params.yaml"), "--json")
+        at = ("--agent", server.base_url, "--model", "m")
+        done = run(*args, *own, *at, "--key-variable", "A_KEY")
+        assert done.exit_code == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert (found["agent"], found["n"], found["success"]) == ("m", 1, 1.0)
+        assert found["turns"] == 3
+        assert len(server.asked) == 3
+        assert "--model" in run(*args, *own, "--agent", server.base_url).stderr
