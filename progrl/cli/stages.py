@@ -47,6 +47,44 @@ Output = Annotated[
         help="Folder of inputs and outputs; without it outputs/PROFILE (or outputs/custom)."
     ),
 ]
+_BENCHMARKS = "Benchmarks"
+BenchmarkName = Annotated[
+    str | None,
+    typer.Option(
+        help="Measure one agent on this benchmark, not the stage's agents on our tasks; "
+        "`progrl benchmarks list` has the names.",
+        rich_help_panel=_BENCHMARKS,
+    ),
+]
+MeasuredAgent = Annotated[
+    str | None,
+    typer.Option(
+        help="do_nothing, random, expert, the folder of a model, or the address of an endpoint of "
+        "the OpenAI protocol.",
+        metavar="WHO",
+        rich_help_panel=_BENCHMARKS,
+    ),
+]
+ModelName = Annotated[
+    str | None, typer.Option(help="Of the endpoint.", rich_help_panel=_BENCHMARKS)
+]
+KeyVariable = Annotated[
+    str,
+    typer.Option(help="Environment variable with the endpoint's key.", rich_help_panel=_BENCHMARKS),
+]
+TaskLimit = Annotated[
+    int | None, typer.Option(min=1, help="The first tasks alone.", rich_help_panel=_BENCHMARKS)
+]
+Temperature = Annotated[
+    float, typer.Option(min=0, help="Of a model; 0 is greedy.", rich_help_panel=_BENCHMARKS)
+]
+CorpusFolder = Annotated[
+    Path | None,
+    typer.Option(
+        help="Of document_search: documents.jsonl and questions.jsonl.",
+        rich_help_panel=_BENCHMARKS,
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -77,46 +115,13 @@ def _register_one(app: typer.Typer, name: str, purpose: str) -> None:
 def evaluate(
     shared: Shared,
     output: Output = None,
-    benchmark: Annotated[
-        str | None,
-        typer.Option(
-            help="Measure one agent on this benchmark, not the stage's agents on our tasks; "
-            "`progrl benchmarks list` has the names.",
-            rich_help_panel="Benchmarks",
-        ),
-    ] = None,
-    agent: Annotated[
-        str | None,
-        typer.Option(
-            help="do_nothing, random, expert, the folder of a model, or the address of an endpoint "
-            "of the OpenAI protocol.",
-            metavar="WHO",
-            rich_help_panel="Benchmarks",
-        ),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Of the endpoint.", rich_help_panel="Benchmarks")
-    ] = None,
-    key_variable: Annotated[
-        str,
-        typer.Option(
-            help="Environment variable with the endpoint's key.", rich_help_panel="Benchmarks"
-        ),
-    ] = "",
-    limit: Annotated[
-        int | None,
-        typer.Option(min=1, help="The first tasks alone.", rich_help_panel="Benchmarks"),
-    ] = None,
-    temperature: Annotated[
-        float, typer.Option(min=0, help="Of a model; 0 is greedy.", rich_help_panel="Benchmarks")
-    ] = 0.0,
-    corpus: Annotated[
-        Path | None,
-        typer.Option(
-            help="Of document_search: documents.jsonl and questions.jsonl.",
-            rich_help_panel="Benchmarks",
-        ),
-    ] = None,
+    benchmark: BenchmarkName = None,
+    agent: MeasuredAgent = None,
+    model: ModelName = None,
+    key_variable: KeyVariable = "",
+    limit: TaskLimit = None,
+    temperature: Temperature = 0.0,
+    corpus: CorpusFolder = None,
 ) -> Result:
     """Measure all agents on held-out tasks; or, with --benchmark, one agent on a benchmark."""
     if benchmark is None:
