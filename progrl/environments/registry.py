@@ -23,6 +23,7 @@ GROUP = "progrl.domains"
 _BUILT_IN = {
     "airline": "progrl.environments.airline:Airline",
     "function": "progrl.environments.gyms.function:Function",
+    "intention": "progrl.environments.gyms.intention:Intention",
     "retail": "progrl.environments.retail:Retail",
     "search": "progrl.environments.gyms.search:Search",
     "telepathy": "progrl.environments.gyms.telepathy:Telepathy",

@@ -3,18 +3,20 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
 from random import Random
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from progrl.dialogue.messages import Action, Message, Say, ToolSpec, words
-from progrl.dialogue.tasks import Milestone, Split, Task, content_hash, split_of
+from progrl.dialogue.tasks import Milestone, Split, Task, content_hash, read_tasks, split_of
 from progrl.dialogue.trajectories import Outcome, assistant_message
 from progrl.dialogue.users import UserReply, UserView
 from progrl.environments.choices import Choices, Interface
 from progrl.environments.contracts import Environment, Expert, State, StepResult
-from progrl.errors import MalformedAction
+from progrl.errors import ConfigurationError, MalformedAction
 from progrl.seeds import Seed
 
 MOST_TURNS = 16
@@ -37,6 +39,10 @@ class GymOptions(BaseModel):
         default=(1, 2, 3, 4, 5),
         min_length=1,
         description="Levels that tasks are drawn from, in turn.",
+    )
+    imported: Path | None = Field(
+        default=None,
+        description="The file of tasks that `progrl import` wrote, instead of tasks of our own.",
     )
 
 
@@ -168,13 +174,28 @@ class Gym(ABC):
         return [(name, level) for level, name in sorted(self.kinds.items())]
 
     def tasks(self, split: Split, seed: int) -> Iterator[Task]:
-        """Unlimited tasks, the levels in turn."""
+        """Unlimited tasks, the levels in turn; those that were imported, where they are."""
+        if self.options.imported is not None:
+            yield from self._imported(self.options.imported, split)
+            return
         root = Seed.root(seed).child("domain", self.name)
-        slot = 0
-        while True:
+        for slot in count():
             for level in self.options.levels:
                 yield self._task(split, root.child("level", level).child("slot", slot), level)
-            slot += 1
+
+    def task_count(self, split: Split) -> int | None:
+        """How many tasks a split has; None where they are unlimited."""
+        file = self.options.imported
+        return None if file is None else sum(1 for _ in self._imported(file, split))
+
+    def _imported(self, file: Path, split: Split) -> Iterator[Task]:
+        for task in read_tasks(file):
+            if task.domain != self.name:
+                raise ConfigurationError(
+                    f"{file}: holds tasks of {task.domain!r}, not of {self.name!r}."
+                )
+            if split_of(task.content_hash) == split and task.level in self.options.levels:
+                yield task
 
     @abstractmethod
     def draft(self, random: Random, level: int) -> Draft | None:
@@ -205,28 +226,29 @@ class Gym(ABC):
             made = self.draft(seed.random(), level)
             if made is None:
                 continue
-            hash_ = content_hash(self.name, made.query, made.goal, made.setup, {})
-            if split_of(hash_) != split:
-                continue
-            weight = 1 / len(made.steps)
-            task = Task(
-                f"{self.name}-{hash_[:16]}",
-                self.name,
-                made.family,
-                level,
-                made.query,
-                made.goal,
-                made.setup,
-                {},
-                tuple(Milestone(name, weight) for name in made.steps),
-                expert_turns=0,
-                seed=seed.value,
-            )
-            turns = self._expert_turns(task)
-            if turns:
+            task = self.made(made, level, seed.value)
+            if split_of(task.content_hash) == split and (turns := self.expert_turns(task)):
                 return replace(task, expert_turns=turns)
 
-    def _expert_turns(self, task: Task) -> int:
+    def made(self, draft: Draft, level: int, seed: int) -> Task:
+        """The task of a draft, its expert's turns not yet counted."""
+        key = content_hash(self.name, draft.query, draft.goal, draft.setup, {})
+        weight = 1 / len(draft.steps)
+        return Task(
+            f"{self.name}-{key[:16]}",
+            self.name,
+            draft.family,
+            level,
+            draft.query,
+            draft.goal,
+            draft.setup,
+            {},
+            tuple(Milestone(name, weight) for name in draft.steps),
+            expert_turns=0,
+            seed=seed,
+        )
+
+    def expert_turns(self, task: Task) -> int:
         """The turns that the expert takes with the scripted user; 0 where it has no success."""
         environment, expert, view = self.environment(), self.expert(), self.user_view(task)
         environment.reset(task)

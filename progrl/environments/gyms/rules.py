@@ -10,6 +10,7 @@ from typing import Any
 Numbers = tuple[int, ...]
 NAMES = "abcd"
 CONSTANTS = range(2, 10)
+DIGITS = 6
 Value = int | float
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"max": max, "min": min, "abs": abs}
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -19,8 +20,19 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
+    ast.Pow: lambda base, exponent: _power(base, exponent),
 }
 _COMMUTES = "+*"
+_LARGEST = 1e15
+
+
+def _power(base: Value, exponent: Value) -> Value:
+    """A power that is a number of usual size, and real."""
+    value: Any = float(base) ** float(exponent)
+    if isinstance(value, complex) or abs(value) > _LARGEST:
+        raise OverflowError(f"{base} ** {exponent} is too large, or not real")
+    exact: Value = base**exponent
+    return exact
 
 
 def _built(node: ast.expr) -> Callable[[Sequence[Value]], Any]:
@@ -51,14 +63,14 @@ def _function(rule: str) -> Callable[[Sequence[Value]], Any]:
 
 
 def evaluate(rule: str, numbers: Sequence[int]) -> Value:
-    """The rule's value, exact where it is whole.
+    """The rule's value, exact where it is whole, else to `DIGITS` digits.
 
     Raises:
-        ValueError: the rule is no arithmetic of a, b, c, d with + - * / // % max min abs.
+        ValueError: the rule is no arithmetic of a, b, c, d with + - * / // % ** max min abs.
         ArithmeticError: it has no value for these numbers.
     """
     value: Value = _function(rule)(numbers)
-    return int(value) if value == int(value) else value
+    return int(value) if value == int(value) else round(value, DIGITS)
 
 
 def _joined(left: Sequence[str], right: Sequence[str]) -> Iterator[str]:

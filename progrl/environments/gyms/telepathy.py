@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import ClassVar
 
+from progrl.dialogue.acts import normal
 from progrl.dialogue.messages import Action, Message, Say, ToolCall
 from progrl.dialogue.tasks import Task
 from progrl.dialogue.users import Fact, UserReply, UserView
 from progrl.environments.choices import Choices, Use
 from progrl.environments.contracts import State, StepResult
 from progrl.environments.gyms.base import Draft, Gym, GymEnvironment
+from progrl.environments.gyms.recognise import stems
 from progrl.environments.gyms.things import CUES, QUESTIONS, THINGS, telling, things_in, traits_in
 from progrl.environments.service.tools import spec
 from progrl.errors import EnvironmentFault
@@ -26,6 +28,9 @@ _WORDINGS = {
     YES: ("yes", "yes , it is so", "yeah", "yes , right", "yep"),
     NO: ("no", "no , not at all", "nope", "no , sorry", "no , it is not so"),
 }
+_AROUND = re.compile(
+    r"^(?:(?:is it|it is|its|i guess|my guess is|my answer is|i think it is) )?(?:(?:the|an?) )?"
+)
 _QUERIES = (
     "i think of one of these : {things} . ask about it , then name it",
     "one of these is in my mind : {things} . which one ?",
@@ -33,6 +38,19 @@ _QUERIES = (
     "i have chosen one of {things} . find out which",
     "can you read my mind ? it is one of these : {things}",
 )
+
+
+def named_by(text: str) -> str:
+    """The name in a guess, without what stands around it."""
+    plain = re.sub(r"[^\w\s]", "", normal(text).replace("-", " "))
+    return _AROUND.sub("", " ".join(plain.split()))
+
+
+def names_of(title: str, entity: str) -> list[str]:
+    """What an imported thing may be called: by its title, or before the dash of its description."""
+    first = re.split(r"\s+[-–—:]\s+|,|\(", entity)[0]
+    plain = re.sub(r"\s*(?<!\w)['\"‘“].+?['\"’”](?!\w)\s*", " ", title)
+    return [name for name in dict.fromkeys(map(named_by, (title, first, plain))) if name]
 
 
 class TelepathyEnvironment(GymEnvironment):
@@ -43,9 +61,15 @@ class TelepathyEnvironment(GymEnvironment):
         self._thing: str = task.goal["thing"]
         self.left: list[str] = list(task.setup["things"])
         self._asked = ""
+        self._names: list[str] = task.goal.get("names", [])
+        self.category: str = task.setup.get("category", "")
+        self.asked = 0
 
     def call(self, tool: str, content: str) -> StepResult:
         """Judge a guess."""
+        if self._names:
+            right = named_by(content) in self._names
+            return self.result("right", 1.0, ["solved"]) if right else self.result("wrong")
         named = things_in(content)
         if len(named) > 1:
             return self.error("name one thing")
@@ -57,6 +81,7 @@ class TelepathyEnvironment(GymEnvironment):
     def said(self, text: str) -> StepResult:
         """Remember the question; it earns nothing."""
         self._asked = text
+        self.asked += 1
         return StepResult()
 
     def hear(self, reply: UserReply) -> StepResult:
@@ -81,6 +106,10 @@ class TelepathyExpert:
         environment = state.environment
         if not isinstance(environment, TelepathyEnvironment):
             raise EnvironmentFault("The expert of `telepathy` plays in that gym alone.")
+        if environment.category:  # an imported thing, which nobody can narrow down from a list
+            if not environment.asked:
+                return Say(f"does it have to do with {environment.category.replace('_', ' ')} ?")
+            return ToolCall(GUESS, {"thing": state.task.goal["thing"]})
         left = environment.left
         if not left:
             return Say("i do not know", closing=True)
@@ -123,6 +152,10 @@ class Telepathy(Gym):
         The values differ by what they are about: having said one yes gives no other away.
         """
         thing: str = task.goal["thing"]
+        if "about" in task.goal:
+            words = sorted(stems(task.goal["about"]))
+            true = tuple(Fact(word, f"{word} {YES}", (word,)) for word in words)
+            return UserView(self.name, task.query, true, (), task.seed)
         held = {name: name in THINGS[thing] for name in QUESTIONS}
         held |= {name: name == thing for name in task.setup["things"]}
         facts = [
@@ -135,7 +168,8 @@ class Telepathy(Gym):
         """Yes where all that the question asks for holds; a name is asked for by naming it."""
         question = history[-1].content
         true = {fact.name for fact in view.facts if fact.value.endswith(YES)}
-        asked = (*things_in(question), *traits_in(question))
+        ours = QUESTIONS.keys() <= {fact.name for fact in view.facts}
+        asked = (*things_in(question), *traits_in(question)) if ours else tuple(stems(question))
         if not asked:
             return UserReply("i can say yes or no only", "unknown")
         right = true.issuperset(asked) != bool(_NEGATED.search(question))

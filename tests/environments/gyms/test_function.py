@@ -71,7 +71,7 @@ def test_rules_by_hand(rule: str, value: float) -> None:
 
 @pytest.mark.parametrize(
     "rule",
-    ["__import__('os')", "a.real", "a ** b", "e", "(lambda: a)()", "'a' * 3", "[a]", "True", "a +"],
+    ["__import__('os')", "a.real", "a @ b", "e", "(lambda: a)()", "'a' * 3", "[a]", "True", "a +"],
 )
 def test_nothing_else_is_a_rule(rule: str) -> None:
     with pytest.raises(ValueError, match="rule"):
@@ -89,3 +89,11 @@ def test_harder_rules_are_of_larger_families() -> None:
 @given(st.lists(st.integers(-1000, 1000), max_size=6), st.sampled_from([" ", ", ", " ; "]))
 def test_numbers_are_read_back(numbers: list[int], between: str) -> None:
     assert numbers_in(f"try {between.join(map(str, numbers))} now") == numbers
+
+
+def test_powers_are_of_usual_size() -> None:
+    assert evaluate("a ** 2 + b ** c", (3, 2, 5, 1)) == 41
+    assert evaluate("a / b", (2, 3, 1, 1)) == 0.666667
+    for rule, numbers in [("a ** b ** c", (9, 9, 9, 9)), ("(a - b) ** (c / d)", (1, 2, 1, 2))]:
+        with pytest.raises(ArithmeticError):
+            evaluate(rule, numbers)

@@ -25,7 +25,7 @@ from progrl.users.profiles import profile
 from progrl.users.scripted import RuleUser, own_user
 from tests.environments.gym import do, episodes, gym, stream, user_of
 
-NAMES = ("function", "telepathy", "travel", "search")
+NAMES = ("function", "telepathy", "travel", "search", "intention")
 ALLOWED = {"action", "search", "answer", "finish"}
 INTERFACES = ("native", "three_choice")
 LUCKY = {"telepathy": 35}
@@ -164,6 +164,8 @@ def hidden(task: Task) -> list[str]:
             return [task.goal["rule"], str(task.goal["result"])]
         case "telepathy":
             return [f"it is {task.goal['thing']}"]
+        case "intention":
+            return [detail["value"] for detail in task.goal["missing"]]
         case "search":
             return [task.goal["answer"]]
         case "travel":

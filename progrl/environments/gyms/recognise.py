@@ -1,0 +1,133 @@
+"""What words are about: recognised by rule, and where one is given by a sentence encoder too."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Literal
+
+from progrl.dialogue.acts import contains, normal
+from progrl.embedding import Encoder, encoder
+
+Kind = Literal["rules", "hashed", "minilm"]
+"""`rules` alone, or with an encoder of that kind behind them."""
+
+THRESHOLDS = {"hashed": 0.60, "minilm": 0.35}
+"""Least cosine, by encoder; chosen on one half of the labelled utterances."""
+
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_LITTLE = """
+a about above after again all also although always am an and another any anyone anything are as
+ask asks at be because been before being below best between both but by can certain cause causes
+consider considerations considering could desired detail details did do does doing down during
+each either else especially ever every few for from further get give given had has have having
+he her here hers him his how i if in include including information interested into involved is
+it its itself just kind know known let like likely looking made make makes many matter may me
+mean might mind more most much must my need needed needs no not of off on once one ones only or
+other our out over own particular people person please prefer preference preferences preferred
+really required requirements reveal reveals said same say see seek several shall she should so
+some someone something specific specify story such tell than that the their them then there
+these they thing things this those through to too type types under until up upon use used using
+very want was way we were what when where whether which while who whom whose why will wish with
+within without would yes you your
+"""
+_COMMON = frozenset(_LITTLE.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Something that words may be about.
+
+    Attributes:
+        name: unique among those that are told apart.
+        cues: lower-case phrases one of which is enough.
+        example: a sentence that is about it, for an encoder.
+    """
+
+    name: str
+    cues: tuple[str, ...]
+    example: str
+
+
+Judge = Callable[[str, Subject], bool]
+"""Whether a text is about a subject that no cue of it names."""
+
+
+def about(text: str, subjects: Sequence[Subject], judge: Judge | None = None) -> list[str]:
+    """The names of the subjects that a text is about, in their order.
+
+    The cues decide; a judge is asked where no cue of any subject stands in the text.
+    """
+    text = normal(text)
+    named = [subject.name for subject in subjects if contains(text, subject.cues)]
+    if named or judge is None:
+        return named
+    return [subject.name for subject in subjects if judge(text, subject)]
+
+
+def judge_by(encoder: Encoder, threshold: float) -> Judge:
+    """A text is about a subject where the cosine with its example is `threshold` at least."""
+
+    @lru_cache(maxsize=8192)
+    def vector(text: str) -> Sequence[float]:
+        return [float(x) for x in encoder.encode([text])[0]]
+
+    def judged(text: str, subject: Subject) -> bool:
+        pairs = zip(vector(text), vector(normal(subject.example)), strict=True)
+        return sum(one * other for one, other in pairs) >= threshold
+
+    return judged
+
+
+@cache
+def judge(kind: Kind) -> Judge | None:
+    """The judge of a kind, with the threshold that was chosen for it; None for rules alone.
+
+    Raises:
+        ConfigurationError: what the encoder needs is not here.
+    """
+    return None if kind == "rules" else judge_by(encoder(kind), THRESHOLDS[kind])
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """A word without its most common endings: `travelling`, `travels` and `travel` are one."""
+    for ending, kept in (("'s", ""), ("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
+        if word.endswith(ending) and len(word) - len(ending) >= 4 - len(kept):
+            word = word.removesuffix(ending) + kept
+            break
+    if len(word) > 4 and word[-1] == word[-2]:
+        word = word[:-1]
+    return word.removesuffix("e") if len(word) > 4 else word
+
+
+@lru_cache(maxsize=65536)
+def stems(text: str) -> frozenset[str]:
+    """The stems of a text's words, without those that tell nothing."""
+    words = _WORD.findall(text.lower().replace("’", "'"))
+    return frozenset(stem(word) for word in words if word not in _COMMON)
+
+
+@lru_cache(maxsize=4096)
+def cues_of(texts: tuple[str, ...], context: str = "") -> tuple[tuple[str, ...], ...]:
+    """For each text the words that stand in it alone, and neither in `context`.
+
+    Where a text has none of its own, all of its words are its cues.
+    """
+    counted = Counter(word for text in texts for word in stems(text))
+    made = []
+    for text in texts:
+        words = [w for w in dict.fromkeys(_WORD.findall(text.lower())) if w not in _COMMON]
+        own = [w for w in words if counted[stem(w)] == 1 and stem(w) not in stems(context)]
+        made.append(tuple(f for word in own or words for f in _forms(word)))
+    return tuple(made)
+
+
+def _forms(word: str) -> tuple[str, ...]:
+    """A word, with and without the plural's ending."""
+    if word.endswith("ies"):
+        return word, word[:-3] + "y"
+    if word.endswith("s") and not word.endswith("ss"):
+        return word, word[:-1]
+    return word, word + "s"
