@@ -12,7 +12,6 @@ from progrl.errors import CheckpointError, ConfigurationError
 from tests.builders import make_task
 
 ADAPTIVE = CurriculumConfig(
-    pool=200,
     window=100,
     reachable=0.5,
     difficulty=AdaptiveDifficulty(kind="adaptive", sharpness=1.0),
