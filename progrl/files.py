@@ -178,17 +178,19 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
 
     Raises:
         BusyError: another process holds it.
+        DataError: it cannot be made.
     """
     from filelock import FileLock, Timeout
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise BusyError(
-            f"{what} is already running (lock {path}). Wait for it to end, or stop it first."
-        ) from None
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise BusyError(
+                f"{what} is already running (lock {path}). Wait for it to end, or stop it first."
+            ) from None
     try:
         yield
     finally:

@@ -108,6 +108,12 @@ def check_folder(folder: Path) -> None:
     if not (folder / MANIFEST).is_file():
         return
     manifest = _json(folder / MANIFEST)
+    unlisted = {p.name for p in folder.glob("*.safetensors")} - set(manifest)
+    if unlisted or not manifest:
+        raise CheckpointError(
+            f"{folder / MANIFEST}: does not list {', '.join(sorted(unlisted)) or 'anything'}, so "
+            "it is not the one that was written. Write the model again."
+        )
     for name, digest in manifest.items():
         if not (folder / name).is_file():
             raise CheckpointError(f"{folder}: {name} is missing. Write the model again.")

@@ -23,11 +23,11 @@ class EmbeddedAgent(Section):
     """Decoder layers."""
     heads: Count
     """Attention heads; keys and values have as many."""
-    head_dim: Count
+    head_dim: Annotated[int, Field(ge=2, multiple_of=2)]
     """Width of a head; even, for rotary positions."""
     ffn: Count
     """Width of the gated feed-forward layer."""
-    window: Count
+    window: Annotated[int, Field(ge=64)]
     """Most tokens of a conversation."""
     copying: bool
     """Start from weights that hold a copying circuit; without it copying comes late or never."""
@@ -45,7 +45,7 @@ class HuggingFaceAgent(Section):
     kind: Literal["huggingface"]
     folder: Path
     """Folder with config.json, tokenizer and safetensors; relative to the project."""
-    window: Count
+    window: Annotated[int, Field(ge=64)]
     """Most tokens of a conversation."""
     dtype: Dtype
     """Of the matrix products in training; weights, head and optimiser stay float32."""

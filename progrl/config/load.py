@@ -16,9 +16,22 @@ Tree = dict[str, Any]
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's booleans, as DVC reads them: `off` is a word."""
+    """YAML 1.2's booleans, as DVC reads them: `off` is a word; a key given twice is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping, if no key is given twice: else one of the values would have no effect."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen and isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key.value!r} is given twice", problem_mark=key.start_mark
+                )
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
 
 
+# What YAML's reader raises: impossible dates and numbers too long are ValueErrors of Python's.
+_BROKEN = (yaml.YAMLError, ValueError, RecursionError)
 _BOOL = "tag:yaml.org,2002:bool"
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, word) for tag, word in resolvers if tag != _BOOL]
@@ -102,7 +115,7 @@ def read_tree(path: Path) -> Tree:
         ) from None
     except OSError as error:
         raise ConfigurationError(f"{path}: cannot be read ({error.strerror}).") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (*_BROKEN, UnicodeDecodeError) as error:
         raise ConfigurationError(
             f"{path}: not valid YAML: {' '.join(str(error).split())}"
         ) from None
@@ -129,7 +142,7 @@ def _parse(override: str) -> Tree:
         raise ConfigurationError(f"--set {override}: write it as a.b=value.")
     try:
         tree: Any = _parsed(value)
-    except yaml.YAMLError:
+    except _BROKEN:
         raise ConfigurationError(f"--set {override}: {value!r} is not valid YAML.") from None
     for key in reversed(keys):
         tree = {key: tree}

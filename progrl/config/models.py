@@ -33,6 +33,9 @@ class DomainsConfig(Section):
     def _apart(self) -> Self:
         if not self.train:
             raise ValueError("train: name at least one domain")
+        for key, names in (("train", self.train), ("held_out", self.held_out)):
+            if twice := sorted({name for name in names if names.count(name) > 1}):
+                raise ValueError(f"{key}: {', '.join(twice)} is named more than once")
         if both := sorted(set(self.train) & set(self.held_out)):
             raise ValueError(f"{', '.join(both)} cannot be in both train and held_out")
         if idle := sorted(set(self.options) - set(self.train) - set(self.held_out)):
@@ -148,7 +151,7 @@ class Config(Section):
     """What the agent is told about tools."""
     evaluation: EvaluationConfig
     """Stages `evaluate` and `register`."""
-    threads: Count
+    threads: Annotated[int, Field(ge=1, le=1024)]
     """Torch threads; part of the configuration since sums depend on it in their last digits."""
     tracking: Annotated[MlflowTracking | NoTracking, Field(discriminator="kind")]
     """Where runs are recorded; changes no result."""

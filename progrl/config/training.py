@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from progrl.config.base import Count, Fraction, Natural, NonNegative, Positive, Section
+from progrl.config.base import Count, Fraction, Natural, NonNegative, Positive, Rate, Section
 from progrl.config.credit import CreditConfig, NormalisationConfig, ScoreConfig
 
 
@@ -76,7 +76,7 @@ class SftConfig(Section):
     """Optimiser steps."""
     batch: Count
     """Dialogues a step."""
-    learning_rate: Positive
+    learning_rate: Rate
     """Peak rate of AdamW."""
     schedule: Schedule
     """Learning rate over the steps."""
@@ -101,7 +101,7 @@ class GrpoConfig(Section):
     """Tasks a step, each with one group."""
     group: Annotated[int, Field(ge=2)]
     """Episodes of a task (G), all with the same user seed."""
-    learning_rate: Positive
+    learning_rate: Rate
     """Peak rate of AdamW."""
     schedule: Schedule
     """Learning rate over the steps."""
@@ -128,7 +128,7 @@ class GrpoConfig(Section):
     """How an episode's advantage is shared among its tokens."""
     dynamic_sampling: bool
     """Replace groups without signal by groups of further tasks, once a step."""
-    temperature: Positive
+    temperature: Annotated[float, Field(ge=0.01, le=100)]
     """Of sampling and of the trainer's logits."""
     tokens_per_microbatch: Count
     """Most padded tokens in one forward pass."""
@@ -204,7 +204,7 @@ class LearnedWeights(Section):
     price: NonNegative
     """Nats by which a component must lower the loss for a whole share; keeps what predicts nothing
     from having weight."""
-    learning_rate: Positive
+    learning_rate: Rate
     """Of the fit."""
     passes: Count
     """Passes over the window after each training step."""
@@ -271,7 +271,7 @@ class ScalingInterHorizon(Section):
     """AgentGym-RL's: a staircase, the next of `stages` every `every` training steps."""
 
     kind: Literal["scaling_inter"]
-    stages: tuple[Annotated[int, Field(ge=2, le=20)], ...]
+    stages: Annotated[tuple[Annotated[int, Field(ge=2, le=20)], ...], Field(min_length=1)]
     """Horizons, in order."""
     every: Count
     """Training steps a stage."""

@@ -67,7 +67,13 @@ class Task:
     def from_json(cls, value: Mapping[str, Any]) -> "Task":
         """The inverse of `to_json`; raises TypeError or KeyError on another form."""
         milestones = tuple(Milestone(**m) for m in value["milestones"])
-        return cls(**{**value, "milestones": milestones})
+        task = cls(**{**value, "milestones": milestones})
+        for name in ("level", "expert_turns", "seed"):
+            if not isinstance(getattr(task, name), int):
+                raise TypeError(f"{name} is no whole number")
+        if task.level not in range(1, 6):
+            raise TypeError(f"level {task.level} is none of 1 to 5")
+        return task
 
 
 def content_hash(

@@ -153,7 +153,13 @@ def is_done(stage: Stage, config: Config, root: Path) -> bool:
         DataError: an input is missing.
     """
     done = root / "runs" / stage.name / input_hash(stage, config, root) / "done.json"
-    return done.exists() and read_json(done)["outputs"] == _outputs(stage, root)
+    if not done.exists():
+        return False
+    try:
+        noted = read_json(done)
+    except DataError:  # a note that cannot be read is none
+        return False
+    return isinstance(noted, dict) and noted.get("outputs") == _outputs(stage, root)
 
 
 Opener = Callable[[Stage, Config, Path, Path, Path], AbstractContextManager[Recorder]]

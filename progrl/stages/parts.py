@@ -1,6 +1,7 @@
 """What several stages build from the configuration and from earlier stages' outputs."""
 
 import json
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from progrl.agent.engines.local import LocalEngine
+
+logger = logging.getLogger(__name__)
 
 TASKS, DIALOGUES, USERS = "data/tasks", "data/dialogues", "data/users"
 
@@ -151,9 +154,12 @@ class Timings:
 
     def __init__(self, work: Path) -> None:
         self._path = work / "timings.json"
-        self._before: dict[str, float] = (
-            json.loads(self._path.read_text()) if self._path.exists() else {}
-        )
+        self._before: dict[str, float] = {}
+        if self._path.exists():
+            try:
+                self._before = json.loads(self._path.read_text())
+            except ValueError:
+                logger.warning("%s cannot be read: earlier seconds are not counted", self._path)
         self._start = time.perf_counter()
 
     def save(self, seconds: Mapping[str, float]) -> dict[str, float]:

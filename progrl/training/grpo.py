@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from progrl.agent.seats import ModelAgent
@@ -16,6 +17,7 @@ from progrl.curriculum import Horizon, Sampler, SuccessWindow
 from progrl.dialogue.tasks import Task
 from progrl.dialogue.trajectories import Trajectory
 from progrl.embedding import Encoder
+from progrl.errors import CheckpointError, DataError
 from progrl.files import new_file
 from progrl.memory import LongTermMemory, Pattern, ShortTermMemory
 from progrl.rewards import RewardParts, structured_reward
@@ -109,7 +111,13 @@ class GrpoTrainer:
                 self._save(step)
             self.progress(step, grpo.steps, _line(row))
         if grpo.keep == "best":
-            kept = load_file(self._best_file)
+            try:
+                kept = load_file(self._best_file)
+            except (OSError, SafetensorError) as error:
+                raise CheckpointError(
+                    f"{self._best_file}: the best weights cannot be read ({error}). Remove "
+                    f"{self.folder} to train again; nothing else depends on it."
+                ) from None
             self.model.load_state_dict(kept, strict=False)
             if self.tools is not None:
                 self.tools.take(kept)
@@ -234,7 +242,13 @@ class GrpoTrainer:
             ]
             played = self.probe_world.play(specs, self.greedy_agent)
         check_faults(played, self.config.grpo.max_fault_share)
-        row["probe"] = fmean(t.success for t in played if t.valid)
+        valid = [t.success for t in played if t.valid]
+        if not valid:
+            raise DataError(
+                "The probe has no episode to measure success by: there are no validation tasks, or "
+                "all of their episodes were lost. Run `progrl generate` again."
+            )
+        row["probe"] = fmean(valid)
         if row["probe"] > self.best[0]:
             self.best = (row["probe"], step)
             kept = self.tools.kept() if self.tools else {}

@@ -126,6 +126,14 @@ def test_every_key_left_out_is_missed(params: Path, tmp_path: Path) -> None:
         ("grpo.steps", "write it as a.b=value"),
         ("=3", "write it as a.b=value"),
         ("grpo.steps=[", "not valid YAML"),
+        ("seed=2024-13-45", "not valid YAML"),
+        ("domains.train=[retail,retail]", "retail is named more than once"),
+        ("agent.head_dim=3", "multiple of 2"),
+        ("agent.window=8", "agent.window"),
+        ("horizon={kind: scaling_inter, stages: [], every: 1}", "horizon.stages"),
+        ("sft.learning_rate=1e308", "sft.learning_rate"),
+        ("grpo.temperature=1e-300", "grpo.temperature"),
+        ("threads=100000", "threads"),
     ],
 )
 def test_wrong_overrides_are_explained(override: str, message: str, params: Path) -> None:
@@ -162,6 +170,11 @@ def test_another_kind_replaces_the_whole_choice(params: Path) -> None:
         ("- 1", "a mapping of keys"),
         ("", r"\d+ error\(s\)"),
         ("\x00", "not valid YAML"),
+        ("seed: 2\nseed: 3\n", "the key 'seed' is given twice"),
+        ("grpo: {steps: 1, steps: 2}\n", "the key 'steps' is given twice"),
+        ("seed: 2024-13-45", "not valid YAML"),
+        ("seed: " + "9" * 5000, "not valid YAML"),
+        ("seed: " + "[" * 3000, "not valid YAML"),
     ],
 )
 def test_corrupted_params_are_explained(content: str, message: str, tmp_path: Path) -> None:
