@@ -172,6 +172,7 @@ def test_another_kind_replaces_the_whole_choice(params: Path) -> None:
         ("\x00", "not valid YAML"),
         ("seed: 2\nseed: 3\n", "the key 'seed' is given twice"),
         ("grpo: {steps: 1, steps: 2}\n", "the key 'steps' is given twice"),
+        ("? [seed]\n: 2\n", "not valid YAML"),
         ("seed: 2024-13-45", "not valid YAML"),
         ("seed: " + "9" * 5000, "not valid YAML"),
         ("seed: " + "[" * 3000, "not valid YAML"),
