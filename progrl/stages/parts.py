@@ -1,6 +1,5 @@
 """What several stages build from the configuration and from earlier stages' outputs."""
 
-import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -16,8 +15,8 @@ from progrl.dialogue.tasks import Split, Task, check_disjoint, read_tasks
 from progrl.embedding import CachedEncoder, Encoder, encoder
 from progrl.environments.contracts import Domain, StaticDomain
 from progrl.environments.registry import domain
-from progrl.errors import ConfigurationError
-from progrl.files import write_json
+from progrl.errors import ConfigurationError, DataError
+from progrl.files import read_json, write_json
 from progrl.rollout import World
 from progrl.stages.base import Context
 from progrl.users.contracts import UserSimulator
@@ -157,9 +156,9 @@ class Timings:
         self._before: dict[str, float] = {}
         if self._path.exists():
             try:
-                self._before = json.loads(self._path.read_text())
-            except ValueError:
-                logger.warning("%s cannot be read: earlier seconds are not counted", self._path)
+                self._before = read_json(self._path)
+            except DataError as error:
+                logger.warning("%s Earlier seconds are not counted.", error)
         self._start = time.perf_counter()
 
     def save(self, seconds: Mapping[str, float]) -> dict[str, float]:
