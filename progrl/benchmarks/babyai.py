@@ -169,9 +169,7 @@ class BabyExpert:
         Raises:
             EnvironmentFault: the episode is not one of BabyAI, or the bot gives up.
         """
-        environment = state.environment
-        if not isinstance(environment, BabyEnvironment):
-            raise EnvironmentFault("The expert of `babyai` plays in that benchmark alone.")
+        environment = state.played_in(BabyEnvironment)
         return self.move(environment)
 
     def move(self, environment: BabyEnvironment) -> Action:

@@ -25,7 +25,7 @@ from progrl.dialogue.trajectories import Outcome
 from progrl.dialogue.users import UserReply
 from progrl.embedding import encoder
 from progrl.environments.contracts import State, StepResult
-from progrl.errors import DataError, EnvironmentFault, MalformedAction
+from progrl.errors import DataError, MalformedAction
 from progrl.files import read_jsonl
 
 LEGAL = Path(__file__).parent / "legal"
@@ -251,9 +251,7 @@ class Researcher:
         Raises:
             EnvironmentFault: the episode is not one of document search.
         """
-        environment = state.environment
-        if not isinstance(environment, DocumentEnvironment):
-            raise EnvironmentFault("The expert of `document_search` plays in that benchmark alone.")
+        environment = state.played_in(DocumentEnvironment)
         goal = state.task.goal
         unread = [each for each in goal["documents"] if each not in environment.read]
         if not unread:

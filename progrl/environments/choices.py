@@ -22,7 +22,7 @@ from progrl.dialogue.tasks import Split, Task
 from progrl.dialogue.trajectories import Outcome
 from progrl.dialogue.users import UserReply, UserView
 from progrl.environments.contracts import Domain, Environment, Expert, State, StepResult
-from progrl.errors import EnvironmentFault, MalformedAction
+from progrl.errors import MalformedAction
 
 Choice = Literal["action", "search", "answer"]
 Interface = Literal["native", "three_choice"]
@@ -162,9 +162,8 @@ class ChoiceExpert:
         Raises:
             EnvironmentFault: the episode is not played behind the interface.
         """
-        if not isinstance(state.environment, ChoiceEnvironment):
-            raise EnvironmentFault("The expert behind three choices plays behind three choices.")
-        action = self._inner.next_action(replace(state, environment=state.environment.inner))
+        inner = state.played_in(ChoiceEnvironment).inner
+        action = self._inner.next_action(replace(state, environment=inner))
         if isinstance(action, Say):
             return _chosen(FINISH if action.closing else "action", action.text)
         for choice, use in self._choices.items():

@@ -3,12 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from progrl.dialogue.messages import Action, Message, ToolSpec
 from progrl.dialogue.tasks import Split, Task
 from progrl.dialogue.trajectories import Outcome
 from progrl.dialogue.users import UserReply, UserView
+from progrl.errors import EnvironmentFault
+
+E = TypeVar("E")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,18 @@ class State:
     task: Task
     environment: Environment
     history: Sequence[Message]
+
+    def played_in(self, kind: type[E]) -> E:
+        """The environment, for an expert that knows this kind alone.
+
+        Raises:
+            EnvironmentFault: it is of another kind.
+        """
+        if not isinstance(self.environment, kind):
+            raise EnvironmentFault(
+                f"The expert of {kind.__name__} cannot play in {type(self.environment).__name__}."
+            )
+        return self.environment
 
 
 class Expert(Protocol):

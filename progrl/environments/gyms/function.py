@@ -16,7 +16,6 @@ from progrl.environments.contracts import State, StepResult
 from progrl.environments.gyms.base import Draft, Gym, GymEnvironment
 from progrl.environments.gyms.rules import Numbers, Value, evaluate, rules
 from progrl.environments.service.tools import spec
-from progrl.errors import EnvironmentFault
 
 TRY, SHOW, ANSWER = "try_numbers", "show_test", "give_result"
 LARGEST = 1000
@@ -111,9 +110,7 @@ class FunctionExpert:
         Raises:
             EnvironmentFault: the episode is not one of this gym.
         """
-        environment = state.environment
-        if not isinstance(environment, FunctionEnvironment):
-            raise EnvironmentFault("The expert of `function` plays in that gym alone.")
+        environment = state.played_in(FunctionEnvironment)
         if not environment.shown:
             return ToolCall(SHOW)
         seen = environment.trials

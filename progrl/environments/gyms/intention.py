@@ -15,7 +15,6 @@ from progrl.environments.contracts import State, StepResult
 from progrl.environments.gyms.base import Draft, Gym, GymEnvironment, GymOptions
 from progrl.environments.gyms.recognise import Judge, Kind, Subject, about, judge
 from progrl.environments.gyms.wants import DETAILS, SUBJECTS, WANTS
-from progrl.errors import EnvironmentFault
 
 WORTH: Mapping[int, float] = {3: 1.0, 2: 0.7, 1: 0.4}
 """What a question earns, by the highest importance among the details that it newly covers."""
@@ -94,9 +93,7 @@ class IntentionExpert:
         Raises:
             EnvironmentFault: the episode is not one of this gym.
         """
-        environment = state.environment
-        if not isinstance(environment, IntentionEnvironment):
-            raise EnvironmentFault("The expert of `intention` plays in that gym alone.")
+        environment = state.played_in(IntentionEnvironment)
         return Say(next(iter(environment.questions.values()), "that is all"))
 
 

@@ -13,7 +13,6 @@ from progrl.environments.contracts import State, StepResult
 from progrl.environments.gyms.base import Draft, Gym, GymEnvironment
 from progrl.environments.gyms.corpus import Corpus, corpus
 from progrl.environments.service.tools import spec
-from progrl.errors import EnvironmentFault
 
 SEARCH, ANSWER = "search_texts", "give_answer"
 MOST_SEARCHES = 5
@@ -79,9 +78,7 @@ class SearchExpert:
         Raises:
             EnvironmentFault: the episode is not one of this gym.
         """
-        environment = state.environment
-        if not isinstance(environment, SearchEnvironment):
-            raise EnvironmentFault("The expert of `search` plays in that gym alone.")
+        environment = state.played_in(SearchEnvironment)
         for subject, query in environment.plan:
             if subject not in environment.read:
                 if environment.searches == MOST_SEARCHES:

@@ -15,7 +15,6 @@ from progrl.environments.gyms.base import Draft, Gym, GymEnvironment
 from progrl.environments.gyms.recognise import stems
 from progrl.environments.gyms.things import CUES, QUESTIONS, THINGS, telling, things_in, traits_in
 from progrl.environments.service.tools import spec
-from progrl.errors import EnvironmentFault
 
 GUESS = "guess"
 YES, NO = "yes", "no"
@@ -103,9 +102,7 @@ class TelepathyExpert:
         Raises:
             EnvironmentFault: the episode is not one of this gym.
         """
-        environment = state.environment
-        if not isinstance(environment, TelepathyEnvironment):
-            raise EnvironmentFault("The expert of `telepathy` plays in that gym alone.")
+        environment = state.played_in(TelepathyEnvironment)
         if environment.category:  # an imported thing, which nobody can narrow down from a list
             if not environment.asked:
                 return Say(f"does it have to do with {environment.category.replace('_', ' ')} ?")

@@ -26,7 +26,6 @@ from progrl.environments.gyms.trips import (
     values_in,
 )
 from progrl.environments.service.tools import spec
-from progrl.errors import EnvironmentFault
 
 SEARCH, RECOMMEND = "search_options", "recommend"
 ELICITED, SEARCHED, BEST, FITTING = 0.2, 0.2, 1.0, 0.8
@@ -171,9 +170,7 @@ class TravelExpert:
         Raises:
             EnvironmentFault: the episode is not one of this gym.
         """
-        environment = state.environment
-        if not isinstance(environment, TravelEnvironment):
-            raise EnvironmentFault("The expert of `travel` plays in that gym alone.")
+        environment = state.played_in(TravelEnvironment)
         reached = environment.outcome().milestones
         for name, aspects in environment.wanted.items():
             if f"found {name}" in reached:

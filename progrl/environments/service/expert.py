@@ -4,7 +4,6 @@ from progrl.dialogue.messages import Action, Say, ToolCall
 from progrl.environments.contracts import State
 from progrl.environments.service.environment import ServiceEnvironment
 from progrl.environments.service.plans import Ask, Look, Plan, WishPlan
-from progrl.errors import EnvironmentFault
 
 
 class ServiceExpert:
@@ -16,11 +15,7 @@ class ServiceExpert:
         Raises:
             EnvironmentFault: the episode is not one of a service domain.
         """
-        environment = state.environment
-        if not isinstance(environment, ServiceEnvironment):
-            raise EnvironmentFault(
-                f"The expert of service domains cannot play in {type(environment).__name__}."
-            )
+        environment = state.played_in(ServiceEnvironment)
         closers = []
         for wish in environment.plan.wishes:
             action = self._advance(environment, wish)
