@@ -15,20 +15,13 @@ from progrl.files import write_json
 from progrl.stages import find_stage, is_done
 from progrl.tracking import open_pipeline
 from tasks.job import Job
-from tasks.stage import DELAYS, Outcome, carry_out, ended, may_help
+from tasks.stage import RETRIED, Outcome, carry_out, ended
 from tasks.sweep import make_sweep, prepare, share
 
 Steps = Sequence[tuple[str, Job]]
 
 
-@task(
-    name="base",
-    task_run_name="seed {seed}",
-    retries=len(DELAYS),
-    retry_delay_seconds=list(DELAYS),
-    retry_condition_fn=may_help,
-    persist_result=False,
-)
+@task(name="base", task_run_name="seed {seed}", **RETRIED)
 def run_base(
     sweep: str, profile: str, overrides: list[str], seed: int, parent: str | None
 ) -> State[Any]:
@@ -43,14 +36,7 @@ def run_base(
     return ended(found)
 
 
-@task(
-    name="cell",
-    task_run_name="{variant} of seed {seed}",
-    retries=len(DELAYS),
-    retry_delay_seconds=list(DELAYS),
-    retry_condition_fn=may_help,
-    persist_result=False,
-)
+@task(name="cell", task_run_name="{variant} of seed {seed}", **RETRIED)
 def run_cell(
     sweep: str, profile: str, overrides: list[str], seed: int, variant: str, parent: str | None
 ) -> State[Any]:

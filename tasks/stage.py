@@ -103,14 +103,16 @@ def may_help(task: Any, run: Any, state: State[Any]) -> bool:
     return state.name == BUSY
 
 
-@task(
-    name="stage",
-    task_run_name="{name}",
-    retries=len(DELAYS),
-    retry_delay_seconds=list(DELAYS),
-    retry_condition_fn=may_help,
-    persist_result=False,
-)
+RETRIED: dict[str, Any] = {
+    "retries": len(DELAYS),
+    "retry_delay_seconds": list(DELAYS),
+    "retry_condition_fn": may_help,
+    "persist_result": False,
+}
+"""Of a Prefect task that is tried again while another process holds what it needs."""
+
+
+@task(name="stage", task_run_name="{name}", **RETRIED)
 def run_stage(
     name: str, profile: str, overrides: list[str], pipeline: str | None = None
 ) -> State[Any]:

@@ -240,15 +240,16 @@ def _accumulate(
 def _credited(episode: Episode, weights: Sequence[float]) -> tuple[Episode, list[float]]:
     """The episode and its weights without the tokens whose advantage is 0: they add nothing to
     loss or gradient. After the last that counts nothing needs to be read either."""
-    ids, at = episode.example.ids, -1
-    learned = (i for i, m in enumerate(episode.example.mask) if m)
-    kept = [(i, k) for k, i in enumerate(learned) if episode.advantages[k]]
-    mask = [False] * len(ids)
-    for at, _ in kept:
-        mask[at] = True
-    old, advantages = ([row[k] for _, k in kept] for row in (episode.old, episode.advantages))
-    example = Example(ids[: at + 1], mask[: at + 1], episode.example.bias)
-    return Episode(example, old, advantages), [weights[k] for _, k in kept]
+    whole = episode.example
+    learned = [i for i, m in enumerate(whole.mask) if m]
+    kept = [k for k, advantage in enumerate(episode.advantages) if advantage]
+    places = {learned[k] for k in kept}
+    end = max(places, default=-1) + 1
+    example = Example(whole.ids[:end], [i in places for i in range(end)], whole.bias)
+    old, advantages, left = (
+        [row[k] for k in kept] for row in (episode.old, episode.advantages, weights)
+    )
+    return Episode(example, old, advantages), left
 
 
 def _moved(optimiser: Optimiser, episodes: Sequence[Episode], config: GrpoConfig) -> float:

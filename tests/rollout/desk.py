@@ -1,6 +1,7 @@
 """A retail desk whose parts can be watched and can be made to fail."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -20,7 +21,7 @@ from progrl.embedding import HashedEncoder
 from progrl.environments.contracts import Domain, Environment, StepResult
 from progrl.environments.retail import Retail
 from progrl.environments.service import ServiceEnvironment
-from progrl.rollout import EpisodeSpec, World
+from progrl.rollout import Clock, EpisodeSpec, World
 from progrl.seeds import Seed
 from progrl.stages.sft import encode
 from progrl.training.sft import SftTrainer
@@ -110,6 +111,25 @@ class WatchedAgent:
 
         seat.close = leave  # type: ignore[method-assign]
         return seat
+
+
+@dataclass(frozen=True)
+class NotedWorld(World):
+    """Keeps what it is asked to play, and what was played, a list a call."""
+
+    asked: list[EpisodeSpec] = field(default_factory=list)
+    played: list[list[Trajectory]] = field(default_factory=list)
+
+    def play(
+        self,
+        specs: Sequence[EpisodeSpec],
+        agent: Agent,
+        clock: Clock | None = None,
+        done: Callable[[int], None] | None = None,
+    ) -> list[Trajectory]:
+        self.asked.extend(specs)
+        self.played.append(super().play(specs, agent, clock, done))
+        return self.played[-1]
 
 
 class OpenedEngine(LocalEngine):

@@ -1,36 +1,16 @@
 """The episodes that training asks for: groups of one task and user, seeds that never collide."""
 
 import copy
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from progrl.agent.seats import Agent, ModelAgent
-from progrl.dialogue.trajectories import Trajectory
+from progrl.agent.seats import ModelAgent
 from progrl.embedding import HashedEncoder
-from progrl.rollout import Clock, EpisodeSpec, World
+from progrl.rollout import EpisodeSpec
 from progrl.seeds import Seed
 from progrl.training.grpo import GrpoTrainer
-from tests.rollout.desk import CONFIG, OpenedEngine, model_agent, tasks, trained, world
+from tests.rollout.desk import CONFIG, NotedWorld, OpenedEngine, model_agent, tasks, trained, world
 
 STEPS, TASKS, GROUP, PROBES = 3, 4, 5, 6
-
-
-@dataclass(frozen=True)
-class NotedWorld(World):
-    """Keeps what it is asked to play."""
-
-    asked: list[EpisodeSpec] = field(default_factory=list)
-
-    def play(
-        self,
-        specs: Sequence[EpisodeSpec],
-        agent: Agent,
-        clock: Clock | None = None,
-        done: Callable[[int], None] | None = None,
-    ) -> list[Trajectory]:
-        self.asked.extend(specs)
-        return super().play(specs, agent, clock, done)
 
 
 def asked(folder: Path, run: int) -> list[EpisodeSpec]:

@@ -2,22 +2,20 @@
 
 import copy
 import math
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from progrl.agent.engines.local import LocalEngine
-from progrl.agent.seats import Agent, ModelAgent
-from progrl.dialogue.trajectories import Trajectory, record
+from progrl.agent.seats import ModelAgent
+from progrl.dialogue.trajectories import record
 from progrl.embedding import HashedEncoder
-from progrl.rollout import Clock, EpisodeSpec, World
 from progrl.seeds import Seed
 from progrl.training.grpo import GrpoTrainer, Row
 from progrl.training.update import Group
 from progrl.users import llm_endpoint
 from progrl.users.llm import LlmUser
-from tests.rollout.desk import CONFIG, model_agent, specs, tasks, trained, world
+from tests.rollout.desk import CONFIG, NotedWorld, model_agent, specs, tasks, trained, world
 from tests.rollout.test_faults import scored
 from tests.users.llm_server import Proxy, Server, helpful, serving, settings
 
@@ -59,31 +57,13 @@ def test_a_lost_episode_is_no_part_of_its_groups_baseline(tmp_path: Path) -> Non
     assert live > 3
 
 
-class KeptWorld(World):
-    """Keeps what was played, a list a call."""
-
-    kept: list[list[Trajectory]]
-
-    def play(
-        self,
-        specs: Sequence[EpisodeSpec],
-        agent: Agent,
-        clock: Clock | None = None,
-        done: Callable[[int], None] | None = None,
-    ) -> list[Trajectory]:
-        played = super().play(specs, agent, clock, done)
-        self.kept.append(played)
-        return played
-
-
 def test_grpo_goes_on_and_counts_what_it_lost(tmp_path: Path) -> None:
     server, rows = Server(helpful), list[Row]()
     proxy = Proxy(server, rate=0.3)
     with serving(server), serving(proxy):
         user = LlmUser(settings(proxy.base_url, retries=0, timeout=0.6), tmp_path)
         plain = world(user=user)
-        kept = KeptWorld(plain.domains, plain.users, plain.draw, plain.in_flight)
-        object.__setattr__(kept, "kept", [])
+        kept = NotedWorld(plain.domains, plain.users, plain.draw, plain.in_flight)
         agent = model_agent()
         assert isinstance(agent.engine, LocalEngine)
         changes = {
@@ -113,7 +93,7 @@ def test_grpo_goes_on_and_counts_what_it_lost(tmp_path: Path) -> None:
         ).run()
         user.close()
     taken = [row for row in rows if row["step"] > 0]
-    steps = [played for played in kept.kept if "step" in played[0].tags]
+    steps = [played for played in kept.played if "step" in played[0].tags]
     assert len(taken) == STEPS
     for row, played in zip(taken, steps, strict=True):
         lost = [t for t in played if not t.valid]
