@@ -1,11 +1,10 @@
 """Which model is the agent, and what samples from it."""
 
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from progrl.config.base import Count, Section
+from progrl.config.base import Count, Folder, Section
 
 Dtype = Literal["float32", "bfloat16"]
 
@@ -43,7 +42,7 @@ class HuggingFaceAgent(Section):
     """A causal chat model from a local folder, talked to by its own chat template."""
 
     kind: Literal["huggingface"]
-    folder: Path
+    folder: Folder
     """Folder with config.json, tokenizer and safetensors; relative to the project."""
     window: Annotated[int, Field(ge=64)]
     """Most tokens of a conversation."""
@@ -85,7 +84,7 @@ class FolderEncoder(Section):
     """Any sentence-transformers model in a local folder (mpnet: the paper's, 768-d)."""
 
     kind: Literal["folder"]
-    folder: Path
+    folder: Folder
     """The model's folder; relative to the project."""
 
 

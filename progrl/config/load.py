@@ -16,7 +16,10 @@ Tree = dict[str, Any]
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's booleans, as DVC reads them: `off` is a word; a key given twice is an error."""
+    """YAML 1.2's booleans and powers of ten, as DVC reads them: `off` is a word, `1e-3` a number.
+
+    A key given twice is an error.
+    """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """A mapping, if no key is given twice: else one of the values would have no effect."""
@@ -32,13 +35,18 @@ class _Loader(yaml.SafeLoader):
 
 # What YAML's reader raises: impossible dates and numbers too long are ValueErrors of Python's.
 _BROKEN = (yaml.YAMLError, ValueError, RecursionError)
-_BOOL = "tag:yaml.org,2002:bool"
+_BOOL, _FLOAT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:float"
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, word) for tag, word in resolvers if tag != _BOOL]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _Loader.add_implicit_resolver(
     _BOOL, re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), list("tTfF")
+)
+_Loader.add_implicit_resolver(
+    _FLOAT,
+    re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)[eE][-+]?[0-9]+\Z"),
+    list("-+.0123456789"),
 )
 
 
@@ -173,6 +181,8 @@ def _explain(error: ValidationError, tree: Tree, source: str) -> str:
             message += f"; did you mean {near[0]!r}?" if near else ""
         elif item["type"] == "missing":
             message = "missing"
+        elif item["type"] == "tuple_type":
+            message = f"a list is expected (got {item['input']!r})"
         else:
             message += f" (got {item['input']!r})" if _short(item["input"]) else ""
         lines.append(f"  {': '.join(filter(None, ['.'.join(path), message]))}")

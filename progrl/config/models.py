@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from progrl.config.agent import AgentConfig, EncoderConfig, EngineConfig
-from progrl.config.base import Count, Fraction, Level, Natural, Section
+from progrl.config.base import Count, Fraction, Level, Names, Natural, Section
 from progrl.config.orchestration import OrchestrationConfig
 from progrl.config.training import (
     CurriculumConfig,
@@ -22,9 +22,9 @@ from progrl.config.users import UserConfig
 class DomainsConfig(Section):
     """Where tasks come from."""
 
-    train: tuple[str, ...]
+    train: Names
     """Domains of training and of evaluation."""
-    held_out: tuple[str, ...]
+    held_out: Names
     """Domains of evaluation alone."""
     options: Mapping[str, Mapping[str, Any]]
     """Options by domain, checked by the domain itself."""
@@ -179,6 +179,6 @@ class Config(Section):
             )
         if self.evaluation.gate.benchmark not in (*self.domains.train, *self.domains.held_out):
             raise ValueError("evaluation.gate.benchmark: not one of the domains")
-        if self.grpo.keep == "last" and self.grpo.probe_every > self.grpo.steps:
-            raise ValueError("grpo.probe_every: more than grpo.steps, so it has no effect")
+        if self.grpo.probe_every > self.grpo.steps:
+            raise ValueError("grpo.probe_every: more than grpo.steps, so only the last has a probe")
         return self

@@ -2,10 +2,12 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, Strict, model_validator
 
 from progrl.config.base import Count, Fraction, Natural, NonNegative, Positive, Rate, Section
 from progrl.config.credit import CreditConfig, NormalisationConfig, ScoreConfig
+
+_ROUNDING = 1e-9
 
 
 class WarmupFlatDown(Section):
@@ -18,6 +20,12 @@ class WarmupFlatDown(Section):
     """Share of the steps at the peak."""
     final: Fraction
     """Rate at the end, as a share of the peak."""
+
+    @model_validator(mode="after")
+    def _within(self) -> Self:
+        if self.warmup + self.flat > 1 + _ROUNDING:
+            raise ValueError("flat: with warmup more than 1, so the rate would never fall")
+        return self
 
 
 class Cosine(Section):
@@ -271,7 +279,9 @@ class ScalingInterHorizon(Section):
     """AgentGym-RL's: a staircase, the next of `stages` every `every` training steps."""
 
     kind: Literal["scaling_inter"]
-    stages: Annotated[tuple[Annotated[int, Field(ge=2, le=20)], ...], Field(min_length=1)]
+    stages: Annotated[
+        tuple[Annotated[int, Field(ge=2, le=20)], ...], Field(min_length=1), Strict(False)
+    ]
     """Horizons, in order."""
     every: Count
     """Training steps a stage."""

@@ -1,12 +1,11 @@
 """Who plays the user."""
 
-from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from progrl.config.base import Count, Natural, NonNegative, Positive, Section
+from progrl.config.base import Count, Folder, Natural, NonNegative, Positive, Section
 
 Family = Literal["a", "b", "all"]
 
@@ -50,7 +49,7 @@ class LlmUser(Section):
     """Seconds after which a request is given up."""
     retries: Natural
     """Further tries after one that failed, before the episode is lost."""
-    cache: Path
+    cache: Folder
     """Folder in which answers are kept by content, relative to that of params.yaml."""
     price_in: NonNegative
     """Of a million tokens read, in the currency that the cost is to be told in."""

@@ -4,6 +4,7 @@ A distribution adds a domain by the entry point group `progrl.domains`, `name = 
 The class is called with its validated options, or with nothing where it declares none.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -115,7 +116,8 @@ def _made(name: str, made: Callable[..., Domain], options: Mapping[str, Any]) ->
             )
         return made()
     try:
-        return made(model.model_validate(dict(options)))
+        # As JSON, strictly: lists are tuples and words are paths, but `"1"` is no number.
+        return made(model.model_validate_json(json.dumps(dict(options), default=str), strict=True))
     except ValidationError as error:
         known = ", ".join(sorted([*model.model_fields, "interface"]))
         wrong = "; ".join(

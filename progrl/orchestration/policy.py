@@ -152,7 +152,7 @@ class ToolPolicy(nn.Module):
         """
         value = read_json(folder / ABOUT)
         try:
-            about = _About.model_validate(value)
+            about = _About.model_validate(value, strict=False)  # JSON has no tuples
             with torch.device("meta"):  # sizes that are wrong must not be allocated
                 policy = cls(
                     encoder=about.encoder,

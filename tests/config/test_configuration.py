@@ -134,11 +134,45 @@ def test_every_key_left_out_is_missed(params: Path, tmp_path: Path) -> None:
         ("sft.learning_rate=1e308", "sft.learning_rate"),
         ("grpo.temperature=1e-300", "grpo.temperature"),
         ("threads=100000", "threads"),
+        ("domains.train=retail", "domains.train: a list is expected .got 'retail'"),
+        ("sft.schedule.flat=0.95", "sft.schedule: flat: with warmup more than 1"),
+        ("grpo.probe_every=81", "grpo.probe_every: more than grpo.steps"),
+        ("grpo={probe_every: 81, keep: last}", "grpo.probe_every: more than grpo.steps"),
+        ("grpo.probe_every=0", "grpo.probe_every"),
     ],
 )
 def test_wrong_overrides_are_explained(override: str, message: str, params: Path) -> None:
     with pytest.raises(ConfigurationError, match=message):
         load_config(params, overrides=[override])
+
+
+def _typed(config: Config) -> list[tuple[str, Any]]:
+    return [(name, v) for name, v in leaves(config) if isinstance(v, bool | int | float)]
+
+
+@pytest.mark.parametrize("profile", [None, "smollm", "llm", "hint"])
+def test_no_number_is_made_of_what_is_none(profile: str | None, params: Path) -> None:
+    for name, value in _typed(load_config(params, profile)):
+        number = "1" if isinstance(value, bool) else str(value)
+        wrong = [f"'{number}'", number] if isinstance(value, bool) else [f"'{number}'", "true"]
+        for other in wrong:
+            with pytest.raises(ConfigurationError) as caught:
+                load_config(params, profile, [f"{name}={other}"])
+            told = str(caught.value).splitlines()
+            assert len(told) == 2 and told[1].startswith(f"  {name}: Input should be"), told
+
+
+def test_whole_numbers_are_numbers(params: Path) -> None:
+    for name, value in _typed(load_config(params)):
+        if isinstance(value, float) and value >= 1:
+            assert load_config(params, overrides=[f"{name}={int(value)}"])
+    with pytest.raises(ConfigurationError, match=r"seed: .*integer .got 1.0"):
+        load_config(params, overrides=["seed=1.0"])
+
+
+@pytest.mark.parametrize("text", ["1e-3", "1E-3", "+1e-3", "1.e-3", ".1e-2", "0.1e-2", "0.001"])
+def test_powers_of_ten_are_numbers(text: str, params: Path) -> None:
+    assert load_config(params, overrides=[f"grpo.learning_rate={text}"]).grpo.learning_rate == 0.001
 
 
 def test_all_errors_are_told_at_once(params: Path) -> None:
@@ -151,10 +185,10 @@ def test_all_errors_are_told_at_once(params: Path) -> None:
 
 def test_overrides_win_over_profile_over_params(params: Path, tmp_path: Path) -> None:
     profile = tmp_path / "mine.yaml"
-    profile.write_text("grpo: {steps: 7, group: 3}\n")
-    assert load_config(params, str(profile)).grpo.steps == 7
-    config = load_config(params, str(profile), ["grpo.steps=8", "grpo.steps=9"])
-    assert (config.grpo.steps, config.grpo.group) == (9, 3)
+    profile.write_text("grpo: {steps: 17, group: 3}\n")
+    assert load_config(params, str(profile)).grpo.steps == 17
+    config = load_config(params, str(profile), ["grpo.steps=18", "grpo.steps=19"])
+    assert (config.grpo.steps, config.grpo.group) == (19, 3)
     assert config.grpo.tasks == load_config(params).grpo.tasks
 
 

@@ -73,10 +73,10 @@ def test_what_cannot_be_run_says_why() -> None:
 
 def test_a_difference_holds_both_values() -> None:
     base = load_config(ROOT / "params.yaml")
-    other = load_config(ROOT / "params.yaml", overrides=["grpo.steps=3", "domains.held_out=[]"])
+    other = load_config(ROOT / "params.yaml", overrides=["grpo.steps=13", "domains.held_out=[]"])
     assert differences(base, other) == {
         "domains.held_out": [["airline"], []],
-        "grpo.steps": [base.grpo.steps, 3],
+        "grpo.steps": [base.grpo.steps, 13],
     }
     assert differences(base, base) == {}
 
@@ -100,7 +100,7 @@ def test_a_new_file_is_a_new_preset(project: Path) -> None:
 
 
 def test_a_change_that_changes_nothing_is_an_error(project: Path) -> None:
-    changes = {"grpo": {"group": 8, "steps": 7}, "horizon": {"kind": "fixed", "turns": 9}}
+    changes = {"grpo": {"group": 8, "steps": 17}, "horizon": {"kind": "fixed", "turns": 9}}
     write(project, "idle", about="Idle.", changes=changes)
     with pytest.raises(ConfigurationError, match=r"grpo\.group is what the profile has already"):
         variant(load_config(ROOT / "params.yaml"), "idle", presets(project)["idle"])

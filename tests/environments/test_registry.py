@@ -2,6 +2,7 @@ import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -78,6 +79,16 @@ def test_other_distributions_add_domains(monkeypatch: pytest.MonkeyPatch) -> Non
     assert made.size == 3
     with pytest.raises(ConfigurationError, match="no options"):
         domain("bare", {"size": 3})
+
+
+@pytest.mark.parametrize("size", [True, "3", 3.0, None])
+def test_options_are_of_the_type_that_they_have(size: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _points(monkeypatch, optioned=f"{__name__}:Optioned")
+    with pytest.raises(ConfigurationError, match=r"refuses its options .size: "):
+        domain("optioned", {"size": size})
+    with pytest.raises(ConfigurationError, match=r"refuses its options .tool_failure_rate: "):
+        domain("retail", {"tool_failure_rate": "0.5"})
+    assert domain("retail", {"tool_failure_rate": 1, "levels": [1, 2]})
 
 
 def test_without_installed_metadata_the_built_in_ones_are_found(
