@@ -12,11 +12,9 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
-from progrl.benchmarks.base import Silent, bounded, task, tool
+from progrl.benchmarks.base import Game, Silent, bounded, task, tool
 from progrl.dialogue.messages import Action, Say, ToolCall, ToolSpec
 from progrl.dialogue.tasks import Split, Task
-from progrl.dialogue.trajectories import Outcome
-from progrl.dialogue.users import UserReply
 from progrl.environments.contracts import State, StepResult
 from progrl.errors import EnvironmentFault
 
@@ -107,10 +105,8 @@ def _free(grid: Any, seen: Any, place: tuple[int, int], step: tuple[int, int]) -
         steps += 1
 
 
-class BabyEnvironment:
+class BabyEnvironment(Game):
     """One episode in a level. Bots follow the package's own `game`, and its `last` move."""
-
-    reward_bounds = (0.0, 0.0)
 
     def reset(self, task: Task) -> tuple[ToolSpec, ...]:
         """Build the level's grid from its seed."""
@@ -132,29 +128,15 @@ class BabyEnvironment:
         grid, seen = self.game.gen_obs_grid()
         return told(grid, seen, self.game.carrying)
 
-    def step(self, action: Action) -> StepResult:
-        """Make a move."""
-        if isinstance(action, Say):
-            return StepResult()
-        if self._ended:
-            return StepResult("error: the task has ended", failed=True)
-        if action.name not in MOVES or action.arguments:
+    def _call(self, call: ToolCall) -> StepResult:
+        if call.name not in MOVES or call.arguments:
             return StepResult("error: no such move", failed=True)
-        self.last = self.game.actions[MOVES[action.name][0]]
+        self.last = self.game.actions[MOVES[call.name][0]]
         with bounded("BabyAI: a step"):
             _, reward, ended, cut, _ = self.game.step(self.last)
         self._solved, self._ended = reward > 0, bool(ended or cut)
         reached = ("solved",) * self._solved
         return StepResult(self.sight(), 0.0, reached, float(self._solved), self._ended)
-
-    def hear(self, reply: UserReply) -> StepResult:
-        """Nobody speaks."""
-        return StepResult()
-
-    def outcome(self) -> Outcome:
-        """Whether the instruction was followed."""
-        done = float(self._solved)
-        return Outcome(self._solved, done, ("solved",) * self._solved, True, done)
 
 
 class BabyExpert:

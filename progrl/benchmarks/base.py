@@ -3,6 +3,7 @@
 import contextlib
 import signal
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from types import FrameType
@@ -10,9 +11,10 @@ from typing import Any
 
 from progrl.dialogue.messages import Action, Message, Say, ToolCall, ToolSpec
 from progrl.dialogue.tasks import Milestone, Task, content_hash
+from progrl.dialogue.trajectories import Outcome
 from progrl.dialogue.users import UserReply, UserView
-from progrl.environments.contracts import State
-from progrl.errors import EnvironmentFault
+from progrl.environments.contracts import State, StepResult
+from progrl.errors import EnvironmentFault, MalformedAction
 from progrl.seeds import Seed
 
 SOLVED = (Milestone("solved", 1.0),)
@@ -32,6 +34,44 @@ class Silent:
     def answer(self, history: Sequence[Message], view: UserView, random: Random) -> UserReply:
         """No words."""
         return UserReply("", "none")
+
+
+class Game(ABC):
+    """One episode that is solved or not, in which calls do all; subclasses keep the two flags."""
+
+    reward_bounds: tuple[float, float] = (0.0, 0.0)
+    _solved = _ended = False
+
+    def step(self, action: Action) -> StepResult:
+        """Apply a call, or take words; nothing happens after the end."""
+        if self._ended:
+            return StepResult("error: the task has ended", failed=True)
+        return self._call(action) if isinstance(action, ToolCall) else self._say(action)
+
+    @abstractmethod
+    def _call(self, call: ToolCall) -> StepResult:
+        """Apply a call."""
+
+    def _say(self, words: Say) -> StepResult:
+        """Words change nothing."""
+        return StepResult()
+
+    def hear(self, reply: UserReply) -> StepResult:
+        """Nobody speaks."""
+        return StepResult()
+
+    def outcome(self) -> Outcome:
+        """Whether it was solved."""
+        done = float(self._solved)
+        return Outcome(self._solved, done, ("solved",) * self._solved, True, done)
+
+
+def check_call(call: ToolCall, tools: Sequence[ToolSpec]) -> None:
+    """Raise MalformedAction unless it is a call of one of the tools that fits its schema."""
+    spec = next((spec for spec in tools if spec.name == call.name), None)
+    if spec is None:
+        raise MalformedAction(f"unknown tool {call.name}")
+    spec.check(call.arguments)
 
 
 class GoldExpert:

@@ -19,12 +19,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from progrl.benchmarks.base import GoldExpert, Silent, bounded, task
+from progrl.benchmarks.base import Game, GoldExpert, Silent, bounded, task
 from progrl.benchmarks.isolated import enable
 from progrl.dialogue.chat import signature
-from progrl.dialogue.messages import Action, Message, ToolCall, ToolSpec
+from progrl.dialogue.messages import Message, Say, ToolCall, ToolSpec
 from progrl.dialogue.tasks import Split, Task
-from progrl.dialogue.trajectories import Outcome
 from progrl.dialogue.users import Fact, UserReply, UserView
 from progrl.environments.contracts import StepResult
 from progrl.errors import DataError, EnvironmentFault, MalformedAction, ProgrlError
@@ -130,10 +129,8 @@ def _too_large(call: ToolCall) -> bool:
     return isinstance(digits, int | float) and abs(digits) > _MOST_DIGITS
 
 
-class BfclEnvironment:
+class BfclEnvironment(Game):
     """One episode: the systems of the task, and what was called after each of the user's lines."""
-
-    reward_bounds = (0.0, 0.0)
 
     def reset(self, task: Task) -> tuple[ToolSpec, ...]:
         """Fresh systems in the task's first state."""
@@ -147,7 +144,7 @@ class BfclEnvironment:
         # calls of miss_func_49 have one.
         self._tools = {spec.name: spec for spec in every}
         self._called: list[list[list[str]]] = [[]]
-        self._ended, self._success = False, False
+        self._solved = self._ended = False
         return self._offered()
 
     def _loaded(self, name: str) -> Any:
@@ -160,23 +157,19 @@ class BfclEnvironment:
     def _offered(self) -> tuple[ToolSpec, ...]:
         return tuple(spec for name, spec in self._tools.items() if name not in self._hidden)
 
-    def step(self, action: Action) -> StepResult:
-        """Apply a call, or take words as the end of what is done about the user's line."""
-        if self._ended:
-            return StepResult("error: the task has ended", failed=True)
-        if isinstance(action, ToolCall):
-            return self._apply(action)
+    def _say(self, words: Say) -> StepResult:
+        """Words end what is done about the user's line."""
         last = len(self._called) == len(self._entry["question"])
-        if last or action.closing:
+        if last or words.closing:
             return self._end()
         self._called.append([])
         return StepResult()
 
     def _end(self) -> StepResult:
-        self._ended, self._success = True, self._judged()
-        return StepResult("", 0.0, ("solved",) * self._success, float(self._success), True)
+        self._ended, self._solved = True, self._judged()
+        return StepResult("", 0.0, ("solved",) * self._solved, float(self._solved), True)
 
-    def _apply(self, call: ToolCall) -> StepResult:
+    def _call(self, call: ToolCall) -> StepResult:
         if len(self._called[-1]) >= MOST_CALLS:
             self._ended = True
             return StepResult("error: too many calls", done=True, failed=True)
@@ -234,11 +227,6 @@ class BfclEnvironment:
             for key in [key for key in executor if key.startswith(name)]:
                 del executor[key]
         return bool(found["valid"])
-
-    def outcome(self) -> Outcome:
-        """The checker's verdict, once the episode has ended."""
-        done = float(self._success)
-        return Outcome(self._success, done, ("solved",) * self._success, True, done)
 
 
 class _own_precision:

@@ -17,12 +17,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from progrl.benchmarks.base import Silent, task, tool
+from progrl.benchmarks.base import Game, Silent, check_call, task, tool
 from progrl.dialogue.acts import mentions, normal
 from progrl.dialogue.messages import Action, Say, ToolCall, ToolSpec
 from progrl.dialogue.tasks import Split, Task
-from progrl.dialogue.trajectories import Outcome
-from progrl.dialogue.users import UserReply
 from progrl.embedding import encoder
 from progrl.environments.contracts import State, StepResult
 from progrl.errors import DataError, MalformedAction
@@ -162,7 +160,7 @@ def is_answer(given: str, expected: str) -> bool:
     return not (set(_NUMBER.findall(given)) - set(_NUMBER.findall(expected)))
 
 
-class DocumentEnvironment:
+class DocumentEnvironment(Game):
     """One question. `read` are the ids that were read, for experts."""
 
     reward_bounds = (min(REWARDS.values()), max(REWARDS.values()))
@@ -180,23 +178,15 @@ class DocumentEnvironment:
         self._solved = self._ended = False
         return DocumentSearch.tools
 
-    def step(self, action: Action) -> StepResult:
-        """Search, read or judge an answer."""
-        if isinstance(action, Say):
-            return StepResult()
-        if self._ended:
-            return StepResult("error: the task has ended", failed=True)
-        spec = next((spec for spec in DocumentSearch.tools if spec.name == action.name), None)
+    def _call(self, call: ToolCall) -> StepResult:
         try:
-            if spec is None:
-                raise MalformedAction(f"unknown tool {action.name}")
-            spec.check(action.arguments)
+            check_call(call, DocumentSearch.tools)
         except MalformedAction as error:
             return StepResult(f"error: {error}", REWARDS["failed"], failed=True)
-        (text,) = action.arguments.values()
-        if action.name == ANSWER:
+        (text,) = call.arguments.values()
+        if call.name == ANSWER:
             return self._judge(text)
-        return self._open(text) if action.name == READ else self._search(action.name, text)
+        return self._open(text) if call.name == READ else self._search(call.name, text)
 
     def _judge(self, given: str) -> StepResult:
         self._ended = True
@@ -224,15 +214,6 @@ class DocumentEnvironment:
         self._shown |= new
         lines = [f"{each.id}: {each.title}" for each in found]
         return StepResult("\n".join(lines) or "nothing found", REWARDS[band])
-
-    def hear(self, reply: UserReply) -> StepResult:
-        """Nobody speaks."""
-        return StepResult()
-
-    def outcome(self) -> Outcome:
-        """Whether the right answer was given."""
-        done = float(self._solved)
-        return Outcome(self._solved, done, ("solved",) * self._solved, True, done)
 
 
 class Researcher:

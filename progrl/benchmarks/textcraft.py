@@ -9,7 +9,7 @@ import contextlib
 import copy
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -17,11 +17,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from progrl.benchmarks.base import GoldExpert, Silent, bounded, task, tool
-from progrl.dialogue.messages import Action, Say, ToolSpec
+from progrl.benchmarks.base import Game, GoldExpert, Silent, bounded, check_call, task, tool
+from progrl.dialogue.messages import ToolCall, ToolSpec
 from progrl.dialogue.tasks import Split, Task
-from progrl.dialogue.trajectories import Outcome
-from progrl.dialogue.users import UserReply
 from progrl.environments.contracts import StepResult
 from progrl.errors import EnvironmentFault, MalformedAction
 from progrl.seeds import Seed
@@ -128,10 +126,8 @@ class Planner:
         return min(found, key=lambda pair: len(pair[1])) if found else None
 
 
-class TextCraftEnvironment:
+class TextCraftEnvironment(Game):
     """One episode in the package's environment, which shares the recipes with all others."""
-
-    reward_bounds = (0.0, 0.0)
 
     def reset(self, task: Task) -> tuple[ToolSpec, ...]:
         """Begin with empty hands."""
@@ -141,14 +137,9 @@ class TextCraftEnvironment:
         self._solved = self._ended = False
         return TextCraft.tools
 
-    def step(self, action: Action) -> StepResult:
-        """Apply a call."""
-        if isinstance(action, Say):
-            return StepResult()
-        if self._ended:
-            return StepResult("error: the task has ended", failed=True)
+    def _call(self, call: ToolCall) -> StepResult:
         try:
-            command = self._command(action.name, action.arguments)
+            command = self._command(call)
         except MalformedAction as error:
             return StepResult(f"error: {error}", failed=True)
         with contextlib.redirect_stdout(io.StringIO()), bounded("TextCraft"):
@@ -158,26 +149,15 @@ class TextCraftEnvironment:
         failed = said.startswith(("Could not", "Wrong"))
         return StepResult(said.strip(), 0.0, ("solved",) * self._solved, gain, ended, failed)
 
-    def _command(self, name: str, arguments: Mapping[str, Any]) -> str:
-        spec = next((spec for spec in TextCraft.tools if spec.name == name), None)
-        if spec is None:
-            raise MalformedAction(f"unknown tool {name}")
-        spec.check(arguments)
-        match name:
+    def _command(self, call: ToolCall) -> str:
+        check_call(call, TextCraft.tools)
+        arguments = call.arguments
+        match call.name:
             case "craft":
                 return f"craft {str(arguments['recipe']).strip().removeprefix('craft ')}"
             case "get":
                 return f"get {arguments['count']} {arguments['item']}"
         return "inventory"
-
-    def hear(self, reply: UserReply) -> StepResult:
-        """Nobody speaks."""
-        return StepResult()
-
-    def outcome(self) -> Outcome:
-        """Whether the thing was crafted."""
-        done = float(self._solved)
-        return Outcome(self._solved, done, ("solved",) * self._solved, True, done)
 
 
 class TextCraft(Silent):
