@@ -45,51 +45,47 @@ def case_studies(material: Material) -> list[Case]:
 
 
 def _goal_change(material: Material) -> Case:
-    found: dict[str, Any] = {}
-    for benchmark, trajectory in _kept(material):
+    def told(benchmark: str, trajectory: Trajectory) -> str | None:
         turn = _first(trajectory, lambda t, i: t.turns[i].act == "change_goal")
-        if trajectory.success and turn is not None:
-            after = len(trajectory.turns) - turn - 1
-            told = (
-                f"{_named(benchmark, trajectory)}: the user changes the goal in reply to turn "
-                f"{turn + 1}, and {after} turns later the new one is met."
-            )
-            found = {"told": told, "side": side_of(STUDIED, trajectory)}
-            break
+        if turn is None or not trajectory.success:
+            return None
+        return (
+            f"{_named(benchmark, trajectory)}: the user changes the goal in reply to turn "
+            f"{turn + 1}, and {len(trajectory.turns) - turn - 1} turns later the new one is met."
+        )
+
     return Case(
         "A goal that changed and was met",
         "The first kept dialogue of the trained agent, in the order of benchmarks and tasks, that "
         "has a change of goal and ends in success.",
         *_scheduled(material, lambda r: r.goal_change),
         comparisons=_long(material),
-        **found,
+        **_dialogue(material, told),
     )
 
 
 def _failure(material: Material) -> Case:
-    found: dict[str, Any] = {}
-    for benchmark, trajectory in _kept(material):
+    def told(benchmark: str, trajectory: Trajectory) -> str | None:
         turn = _first(trajectory, _failed)
         injected = _result(material, benchmark, trajectory)
         if turn is None or injected is None or not injected.tool_failure or not trajectory.success:
-            continue
+            return None
         later = range(turn + 1, len(trajectory.turns))
         again = next((i for i in later if _worked(trajectory, i)), None)
         if again is None:
-            continue
-        told = (
+            return None
+        return (
             f"{_named(benchmark, trajectory)}: the call of turn {turn + 1} fails, that of turn "
             f"{again + 1} goes well, and the goal is met after {len(trajectory.turns)} turns."
         )
-        found = {"told": told, "side": side_of(STUDIED, trajectory)}
-        break
+
     return Case(
         "A failure that was injected and overcome",
         "The first kept dialogue of the trained agent whose task schedules a failure of a tool, in "
         "which a call fails, a later one goes well, and the goal is met.",
         *_scheduled(material, lambda r: r.tool_failure),
         comparisons=[_recovery(material)],
-        **found,
+        **_dialogue(material, told),
     )
 
 
@@ -115,6 +111,15 @@ def _strategy(material: Material) -> Case:
         comparisons=_tool_figures(material),
         **found,
     )
+
+
+def _dialogue(material: Material, told: Callable[[str, Trajectory], str | None]) -> dict[str, Any]:
+    """The first kept dialogue of which there is something to tell, and that; none otherwise."""
+    for benchmark, trajectory in _kept(material):
+        text = told(benchmark, trajectory)
+        if text is not None:
+            return {"told": text, "side": side_of(STUDIED, trajectory)}
+    return {}
 
 
 def _kept(material: Material) -> Iterator[tuple[str, Trajectory]]:
