@@ -126,6 +126,8 @@ def evaluate_benchmark(
 ) -> Result:
     """An agent on a benchmark, with the do-nothing agent beside it.
 
+    The exit code is that of a fault where more episodes break than `evaluation.max_fault_share`.
+
     Args:
         agent: as for `agent_of`, or an endpoint's address, which has the `model`; its key stands
             in the environment variable `key_variable`.
@@ -133,7 +135,7 @@ def evaluate_benchmark(
     from progrl.benchmarks import find, verdict
     from progrl.benchmarks.endpoint import EndpointAgent, endpoint_config
     from progrl.benchmarks.play import first_tasks, play
-    from progrl.cli.episodes import agent_of
+    from progrl.cli.episodes import agent_of, fault_code
     from progrl.cli.stages import stay_local
 
     config = shared.config()
@@ -160,4 +162,4 @@ def evaluate_benchmark(
     }
     table = Table(*figures, box=None, header_style="bold")
     table.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in figures.values()))
-    return Result(figures, table)
+    return Result(figures, table, code=fault_code(played, config.evaluation.max_fault_share))

@@ -1,7 +1,7 @@
 """`progrl rollout` and `progrl play`: episodes outside of the pipeline."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from statistics import fmean
@@ -15,7 +15,7 @@ from progrl.cli.output import progress
 from progrl.cli.stages import stay_local
 from progrl.config import Config
 from progrl.dialogue.tasks import Split, Task, read_tasks
-from progrl.errors import ConfigurationError
+from progrl.errors import ConfigurationError, ProgrlError
 from progrl.seeds import Seed
 
 if TYPE_CHECKING:
@@ -67,7 +67,10 @@ def rollout(
     output: Annotated[Path | None, typer.Option(help="Write trajectories here (.jsonl).")] = None,
     root: Root = Path(),
 ) -> Result:
-    """Play episodes and sum them up."""
+    """Play episodes and sum them up.
+
+    Fails where more of them are lost to faults than `grpo.max_fault_share`.
+    """
     from progrl.dialogue.trajectories import write_trajectories
     from progrl.stages.parts import make_world
 
@@ -101,7 +104,19 @@ def rollout(
     figures = {**summary(trajectories, config, seconds), **world.spent()}
     table = Table("episodes", *list(figures)[1:], box=None)
     table.add_row(*("-" if v is None else f"{v:.4g}" for v in figures.values()))
-    return Result(figures, table)
+    return Result(figures, table, code=fault_code(trajectories, config.grpo.max_fault_share))
+
+
+def fault_code(trajectories: "Sequence[Trajectory]", most: float) -> int:
+    """The exit code of episodes: a fault's, and its cause is told, where more are lost than may."""
+    from progrl.rollout import check_faults
+
+    try:
+        check_faults(trajectories, most)
+    except ProgrlError as error:
+        typer.echo(str(error), err=True)
+        return error.exit_code
+    return 0
 
 
 def summary(

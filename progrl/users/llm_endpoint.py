@@ -194,8 +194,8 @@ class Endpoint:
             except (_Failed, CircuitOpen) as error:
                 if number + 1 == tries:
                     raise UserFault(
-                        f"the {self._whose}'s model gave no answer in {tries} tries, the last: "
-                        f"{error}"
+                        f"the {self._whose}'s model at {self._config.base_url} gave no answer in "
+                        f"{tries} tries, the last: {error}"
                     ) from None
                 least = error.wait if isinstance(error, _Failed) else 0.0
             jitter = 0.5 + node.child("try", number).random().random()

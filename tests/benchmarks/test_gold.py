@@ -153,3 +153,7 @@ def test_an_endpoint_is_measured(
         assert found["turns"] == 3
         assert len(server.asked) == 3
         assert "--model" in run(*args, *own, "--agent", server.base_url).stderr
+        refused = run(*args, *own, *at[:3], "other")  # without its key
+    assert refused.exit_code == 2
+    assert json.loads(refused.stdout)["faults"] == 1
+    assert "1 of 1 episodes were lost to faults" in refused.stderr

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,8 +45,28 @@ def test_an_endpoint_that_is_down_is_a_fault_of_the_episodes(
 ) -> None:
     _, options = user
     dead = [*options, "--set", "user.base_url=http://127.0.0.1:9/v1", "--set", "user.retries=0"]
-    told = json.loads(run("rollout", *TINY, *dead, "--episodes", "8").stdout)
-    assert told["faults"] == told["user/lost"] > 0
+    done = run("rollout", *TINY, *dead, "--episodes", "8")
+    told = json.loads(done.stdout)
+    assert told["faults"] == told["user/lost"] == 6  # the others need no answer
+    assert done.exit_code == 2
+    assert "6 of 8 episodes were lost to faults, more than the 25% allowed" in done.stderr
+    assert "6 of them to: UserFault: " in done.stderr
+    assert "127.0.0.1:9" in done.stderr
+
+
+def test_a_rollout_with_some_faults_is_one(run: Run, user: tuple[Server, list[str]]) -> None:
+    server, options = user
+    requests = count()
+
+    def breaks_once(body: dict[str, Any]) -> str:
+        if next(requests) == 0:
+            raise ConnectionError
+        return helpful(body)
+
+    server.reply = breaks_once
+    done = run("rollout", *TINY, *options, "--set", "user.retries=0", "--episodes", "8")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["faults"] == 1
 
 
 def test_an_llm_user_that_is_not_configured_is_refused(run: Run) -> None:

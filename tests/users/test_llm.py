@@ -212,7 +212,8 @@ def assert_as_undisturbed(played: list[Trajectory], alone: list[Trajectory], not
             continue
         lost += 1
         assert trajectory.end is End.FAULT
-        assert trajectory.fault.startswith("UserFault: the user's model gave no answer in")
+        assert trajectory.fault.startswith("UserFault: the user's model at http://127.0.0.1:")
+        assert " gave no answer in " in trajectory.fault
         assert (trajectory.turns[-1].observation, trajectory.turns[-1].act) == ("", "")
         assert len(notes.heard.get(trajectory.task_id, [])) < len(other.turns)
     return lost
