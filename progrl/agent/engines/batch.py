@@ -1,6 +1,8 @@
-"""The slots' bookkeeping: what each is to read, what each has sampled, and one step of all.
+"""The seats' bookkeeping: what each is to read, what each has sampled, and one step of all.
 
-A step does no Python work per token and conversation: rows are numpy records, and only what starts
+A conversation has a seat, and its keys and values lie in a slot. Conversations whose ids are the
+same share a slot until they part: what a group of episodes has in common is computed once. A step
+does no Python work per token and conversation: seats are numpy records, and only what starts, parts
 or ends in a step is touched singly.
 """
 
@@ -17,8 +19,10 @@ from progrl.agent.engines.sampling import choose, uniforms
 from progrl.dialogue.codec import Bias
 
 _READ = 2048  # most tokens read in one step
-_ROW = np.dtype(
+_NOWHERE = -1  # the slot of a seat whose conversation was not read yet
+_SEAT = np.dtype(
     [
+        ("slot", np.int64),
         ("decoding", np.bool_),
         ("windowed", np.bool_),
         ("last", np.int64),
@@ -34,43 +38,54 @@ _ROW = np.dtype(
 
 @dataclass(slots=True)
 class Statistics:
-    """Work done since the engine was made: tokens read, tokens sampled, steps."""
+    """Work done since the engine was made.
+
+    Attributes:
+        read: tokens read, those that conversations share once.
+        sampled: tokens sampled.
+        decoded: tokens computed to sample those; fewer where conversations share a slot.
+        steps: of the batch.
+    """
 
     read: int = 0
     sampled: int = 0
+    decoded: int = 0
     steps: int = 0
 
 
 class Batch:
-    """Steps the conversations of all slots together.
+    """Steps the conversations of all seats together.
 
-    With `share`, slots that open with the same ids in the same step have them read once.
+    With `share`, seats whose conversations open alike share a slot until they part.
     """
 
-    def __init__(self, decoder: Decoder, slots: int, share: bool) -> None:
+    def __init__(self, decoder: Decoder, seats: int, share: bool) -> None:
         self.decoder = decoder
         self.statistics = Statistics()
         self._share = share
-        self._cache = decoder.new_cache(slots)
-        self._rows = np.zeros(slots, dtype=_ROW)
-        self._ids = np.zeros((slots, 64), dtype=np.int64)
-        self._logprobs = np.zeros((slots, 64), dtype=np.float32)
-        self._unread: dict[int, Sequence[int]] = {}
-        self._bias: dict[int, Bias] = {}  # of slots whose first token is still to be chosen
+        self._cache = decoder.new_cache(seats)
+        self._seats = np.zeros(seats, dtype=_SEAT)
+        self._seats["slot"] = _NOWHERE
+        self._members: list[list[int]] = []  # by slot, the seats in it; these fill the first slots
+        self._ids = np.zeros((seats, 64), dtype=np.int64)
+        self._logprobs = np.zeros((seats, 64), dtype=np.float32)
+        self._starting: dict[int, Sequence[int]] = {}  # by seat, all ids of its conversation
+        self._unread: dict[int, Sequence[int]] = {}  # by slot
+        self._bias: dict[int, Bias] = {}  # of seats whose first token is still to be chosen
         self._stop_sets: dict[frozenset[int], int] = {}
         self._stops = np.zeros((0, decoder.vocabulary), dtype=np.bool_)
 
     @property
-    def slots(self) -> int:
+    def seats(self) -> int:
         """How many conversations can be held."""
-        return len(self._rows)
+        return len(self._seats)
 
-    def used(self, slot: int) -> int:
-        """The step in which the slot's last sample began."""
-        return int(self._rows["used"][slot])
+    def used(self, seat: int) -> int:
+        """The step in which the seat's last sample began."""
+        return int(self._seats["used"][seat])
 
-    def start(self, slot: int, ids: Sequence[int], params: SamplingParams, room: int) -> None:
-        """Sample a message at the end of `ids`, of which the slot may hold a beginning already.
+    def start(self, seat: int, ids: Sequence[int], params: SamplingParams, room: int) -> None:
+        """Sample a message at the end of `ids`, of which a beginning may have been read already.
 
         `room` is the number of tokens that the conversation's window has left, at least 1.
         """
@@ -78,7 +93,8 @@ class Batch:
         if limit > self._ids.shape[1]:
             more = ((0, 0), (0, limit - self._ids.shape[1]))
             self._ids, self._logprobs = np.pad(self._ids, more), np.pad(self._logprobs, more)
-        self._rows[slot] = (
+        self._seats[seat] = (
+            self._seats["slot"][seat],
             False,
             room < params.max_tokens,
             0,
@@ -89,45 +105,46 @@ class Batch:
             self._stop_row(params.stop_ids),
             self.statistics.steps,
         )
-        self._unread[slot] = ids[int(self._cache.lengths[slot]) :]
+        self._starting[seat] = ids
         if params.bias:
-            self._bias[slot] = params.bias
+            self._bias[seat] = params.bias
 
-    def stop(self, slot: int, known: int) -> None:
-        """End a slot's sampling; of its conversation the first `known` ids stand."""
+    def stop(self, seat: int, known: int) -> None:
+        """End a seat's sampling; of its conversation the first `known` ids stand."""
+        slot = int(self._seats["slot"][seat])
+        if slot == _NOWHERE or len(self._members[slot]) > 1:
+            self.free(seat)
+            return
+        self._forget(seat)
         self._unread.pop(slot, None)
-        self._bias.pop(slot, None)
-        self._rows["decoding"][slot] = False
-        self._cache.lengths[slot] = min(int(self._cache.lengths[slot]), known)
+        # The last id is read again: from its state the next sample begins.
+        self._cache.lengths[slot] = min(int(self._cache.lengths[slot]), known - 1)
 
-    def move(self, source: int, target: int) -> None:
-        """Let `target` go on with what `source` holds; `source` becomes free."""
-        self._cache.move(source, target)
-        for array in (self._rows, self._ids, self._logprobs):
-            array[target] = array[source]
-        if source in self._unread:
-            self._unread[target] = self._unread.pop(source)
-        if source in self._bias:
-            self._bias[target] = self._bias.pop(source)
-        self.free(source)
-
-    def free(self, slot: int) -> None:
-        """Forget what a slot holds."""
-        self._unread.pop(slot, None)
-        self._bias.pop(slot, None)
-        self._rows[slot] = 0
-        self._cache.lengths[slot] = 0
+    def free(self, seat: int) -> None:
+        """Forget what a seat holds."""
+        slot = int(self._seats["slot"][seat])
+        self._forget(seat)
+        self._seats["slot"][seat] = _NOWHERE
+        if slot == _NOWHERE:
+            return
+        self._members[slot].remove(seat)
+        if not self._members[slot]:
+            self._vacate(slot)
 
     def step(self) -> list[tuple[int, Sample]]:
-        """Read what is new and sample a token for each slot that is read up; who is finished."""
-        decoding = np.flatnonzero(self._rows["decoding"])
-        slots, hidden = self._read()
+        """Read what is new and sample a token for each seat that is read up; who is finished."""
+        decoding = np.flatnonzero(self._seats["decoding"])
+        self._settle()
+        read_up, hidden = self._read()
+        slots = [np.asarray(read_up, dtype=np.int64)]
         if len(decoding):
-            last = self._rows["last"][decoding]
-            slots.append(decoding)
-            hidden.append(self.decoder.decode(self._cache, decoding, last))
+            active, first = np.unique(self._seats["slot"][decoding], return_index=True)
+            slots.append(active)
+            last = self._seats["last"][decoding[first]]
+            hidden.append(self.decoder.decode(self._cache, active, last))
+            self.statistics.decoded += len(active)
         self.statistics.steps += 1
-        if not slots:
+        if not hidden:
             return []
         return self._sample(np.concatenate(slots), self.decoder.logits(torch.cat(hidden)))
 
@@ -139,87 +156,136 @@ class Batch:
             self._stops = np.concatenate([self._stops, row])
         return self._stop_sets[stop_ids]
 
-    def _read(self) -> tuple[list[Ints], list[Tensor]]:
+    def _forget(self, seat: int) -> None:
+        self._starting.pop(seat, None)
+        self._bias.pop(seat, None)
+        self._seats["decoding"][seat] = False
+
+    def _settle(self) -> None:
+        """Find a slot for who starts: those of one slot that go on alike stay together."""
+        alike: dict[tuple[int, object], list[int]] = {}
+        for seat, ids in self._starting.items():
+            slot = int(self._seats["slot"][seat])
+            unread = ids if slot == _NOWHERE else ids[int(self._cache.lengths[slot]) :]
+            alike.setdefault((slot, tuple(unread) if self._share else seat), []).append(seat)
+        for (slot, _), seats in alike.items():
+            ids = self._starting[seats[0]]
+            if slot == _NOWHERE or len(self._members[slot]) > len(seats):
+                slot = self._part(slot, seats)
+            self._unread[slot] = ids[int(self._cache.lengths[slot]) :]
+        self._starting = {}
+
+    def _part(self, slot: int, seats: list[int]) -> int:
+        """Let `seats` leave the slot they share, if any, for one of their own; its number."""
+        own = len(self._members)
+        self._members.append(seats)
+        self._seats["slot"][seats] = own
+        self._cache.lengths[own] = 0
+        if slot != _NOWHERE:
+            self._members[slot] = [seat for seat in self._members[slot] if seat not in seats]
+            self._cache.copy(slot, own)
+        return own
+
+    def _vacate(self, slot: int) -> None:
+        """Give up a slot in which nobody sits; the last slot's seats move there."""
+        last = len(self._members) - 1
+        self._unread.pop(slot, None)
+        movers = self._members.pop()
+        if slot != last:
+            self._members[slot] = movers
+            self._seats["slot"][movers] = slot
+            self._cache.copy(last, slot)
+            if last in self._unread:
+                self._unread[slot] = self._unread.pop(last)
+
+    def _read(self) -> tuple[list[int], list[Tensor]]:
         """Read up to _READ tokens, first come first served; slots read up and their last states."""
         budget = _READ
         parts: list[tuple[int, Sequence[int]]] = []
-        leaders: dict[tuple[int, ...], int] = {}
-        followers: list[tuple[int, int]] = []
         for slot, ids in self._unread.items():
-            key = tuple(ids) if self._share and self._cache.lengths[slot] == 0 else None
-            if key in leaders:
-                followers.append((slot, leaders[key]))
-            elif budget:
-                parts.append((slot, ids[:budget]))
-                budget -= len(parts[-1][1])
-                if key is not None and len(parts[-1][1]) == len(ids):
-                    leaders[key] = slot
-        slots: list[Ints] = []
+            if not budget:
+                break
+            parts.append((slot, ids[:budget]))
+            budget -= len(parts[-1][1])
+        slots: list[int] = []
         hidden: list[Tensor] = []
         for group in _alike(parts):
             read_up, states = self._read_group(group)
-            slots.append(read_up)
+            slots += read_up
             hidden.append(states)
-        if followers:
-            at = {int(slot): i for i, slot in enumerate(np.concatenate(slots))}
-            states = torch.cat(hidden)
-            for slot, leader in followers:
-                self._cache.move(leader, slot)
-                del self._unread[slot]
-            slots.append(np.asarray([slot for slot, _ in followers]))
-            hidden.append(states[[at[leader] for _, leader in followers]])
         return slots, hidden
 
-    def _read_group(self, group: Sequence[tuple[int, Sequence[int]]]) -> tuple[Ints, Tensor]:
+    def _read_group(self, group: Sequence[tuple[int, Sequence[int]]]) -> tuple[list[int], Tensor]:
         slots = np.asarray([slot for slot, _ in group])
         counts = np.asarray([len(ids) for _, ids in group])
         ids = np.concatenate([np.asarray(ids, dtype=np.int64) for _, ids in group])
         states = self.decoder.read(self._cache, slots, counts, ids)
         self.statistics.read += len(ids)
-        whole = np.zeros(len(group), dtype=np.bool_)
+        whole = []
         for i, (slot, part) in enumerate(group):
             rest = self._unread[slot][len(part) :]
             if rest:
                 self._unread[slot] = rest
             else:
                 del self._unread[slot]
-                whole[i] = True
-        return slots[whole], states[torch.from_numpy(whole)]
+                whole.append(i)
+        return [group[i][0] for i in whole], states[whole]
 
     def _sample(self, slots: Ints, logits: Tensor) -> list[tuple[int, Sample]]:
-        rows = self._rows
-        count = rows["count"][slots]
-        numbers = uniforms(rows["seed"][slots], count)
+        """Choose a token for each seat in `slots`, of which `logits` [slots, vocabulary] are."""
+        members = [self._members[slot] for slot in slots.tolist()]
+        seats: Ints = np.concatenate(members)
+        rows = self._seats
+        if len(seats) > len(slots):
+            shared = np.repeat(np.arange(len(slots)), [len(m) for m in members])
+            logits = logits[torch.from_numpy(shared)]
+        count = rows["count"][seats]
+        numbers = uniforms(rows["seed"][seats], count)
         if self._bias:
-            logits = self._biased(slots, logits.float())
-        chosen, logprobs = choose(logits, rows["temperature"][slots], numbers)
+            logits = self._biased(seats, logits.float())
+        chosen, logprobs = choose(logits, rows["temperature"][seats], numbers)
         ids = chosen.numpy()
-        self._ids[slots, count] = ids
-        self._logprobs[slots, count] = logprobs.numpy()
-        stopped = self._stops[rows["stops"][slots], ids]
-        done = stopped | (count + 1 >= rows["limit"][slots])
-        rows["last"][slots] = ids
-        rows["count"][slots] = count + 1
-        rows["decoding"][slots] = ~done
-        self.statistics.sampled += len(slots)
+        self._ids[seats, count] = ids
+        self._logprobs[seats, count] = logprobs.numpy()
+        stopped = self._stops[rows["stops"][seats], ids]
+        done = stopped | (count + 1 >= rows["limit"][seats])
+        rows["last"][seats] = ids
+        rows["count"][seats] = count + 1
+        rows["decoding"][seats] = ~done
+        self.statistics.sampled += len(seats)
+        if len(seats) > len(slots):
+            self._split(slots, members)
         return [
-            (slot, self._finished(slot, bool(stop)))
-            for slot, stop in zip(slots[done].tolist(), stopped[done], strict=True)
+            (seat, self._finished(seat, bool(stop)))
+            for seat, stop in zip(seats[done].tolist(), stopped[done], strict=True)
         ]
 
-    def _biased(self, slots: Ints, logits: Tensor) -> Tensor:
-        for row, slot in enumerate(slots.tolist()):
-            for token, value in self._bias.pop(slot, ()):
+    def _split(self, slots: Ints, members: Sequence[list[int]]) -> None:
+        """Let those who chose otherwise than the first of their slot have slots of their own."""
+        rows = self._seats
+        for slot, seats in zip(slots.tolist(), members, strict=True):
+            if len(seats) == 1:
+                continue
+            paths: dict[tuple[int, bool], list[int]] = {}
+            for seat in seats:
+                path = int(rows["last"][seat]), bool(rows["decoding"][seat])
+                paths.setdefault(path, []).append(seat)
+            for leaving in list(paths.values())[1:]:
+                self._part(slot, leaving)
+
+    def _biased(self, seats: Ints, logits: Tensor) -> Tensor:
+        for row, seat in enumerate(seats.tolist()):
+            for token, value in self._bias.pop(seat, ()):
                 logits[row, token] += value
         return logits
 
-    def _finished(self, slot: int, stopped: bool) -> Sample:
-        count = int(self._rows["count"][slot])
-        ids = self._ids[slot, :count].tolist()
-        logprobs = self._logprobs[slot, :count].tolist()
+    def _finished(self, seat: int, stopped: bool) -> Sample:
+        count = int(self._seats["count"][seat])
+        ids = self._ids[seat, :count].tolist()
+        logprobs = self._logprobs[seat, :count].tolist()
         if stopped:
             return Sample(ids, logprobs, "stop")
-        return Sample(ids, logprobs, "window" if self._rows["windowed"][slot] else "length")
+        return Sample(ids, logprobs, "window" if self._seats["windowed"][seat] else "length")
 
 
 def _alike(

@@ -39,7 +39,7 @@ class Cache:
             self.keys = _grown(self.keys, capacity)
             self.values = _grown(self.values, capacity)
 
-    def move(self, source: int, target: int) -> None:
+    def copy(self, source: int, target: int) -> None:
         """Let slot `target` hold what `source` holds."""
         length = int(self.lengths[source])
         for tensor in (self.keys, self.values):

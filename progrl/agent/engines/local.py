@@ -1,10 +1,10 @@
 """The engine in process: continuous batching over slots, each conversation read once.
 
-Conversations hold a slot of the cache from their first sample until they are closed. One driver
-task steps all requests in flight together: it reads what is new, samples a token for each, lets
-those that are finished go on, and takes in whoever came meanwhile. Where more conversations sample
-than there are slots, the rest wait; if nobody else can move, the conversation that has rested
-longest gives up its slot and is read again later.
+Conversations hold a seat from their first sample until they are closed. One driver task steps all
+requests in flight together: it reads what is new, samples a token for each, lets those that are
+finished go on, and takes in whoever came meanwhile. Where more conversations sample than there are
+seats, the rest wait; if nobody else can move, the conversation that has rested longest gives up its
+seat and is read again later.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from progrl.agent.model import load_model
 from progrl.errors import ConfigurationError, EngineFault
 
 _LOG = logging.getLogger(__name__)
-_PATIENCE = 8  # turns of the event loop before a resting conversation loses its slot
+_PATIENCE = 8  # turns of the event loop before a resting conversation loses its seat
 
 
 @dataclass(slots=True, eq=False)
@@ -39,7 +39,7 @@ class LocalConversation:
 
     def __init__(self, engine: "LocalEngine") -> None:
         self.ids: list[int] = []
-        self.slot: int | None = None
+        self.seat: int | None = None
         self._engine = engine
         self._request: _Request | None = None
         self._closed = False
@@ -92,7 +92,7 @@ class LocalConversation:
         return sample
 
     def close(self) -> None:
-        """Free the slot; idempotent."""
+        """Free the seat; idempotent."""
         if not self._closed:
             self._closed = True
             if self._request is not None:
@@ -112,10 +112,10 @@ class LocalEngine:
 
     Args:
         model: whose weights are copied.
-        slots: conversations whose cache is held at once.
+        slots: conversations that are held at once.
         window: most tokens of a conversation; the model's own limit by default.
         dtype: of weights and cache, "float32" or "bfloat16".
-        share: conversations that open with the same prompt in the same step have it read once.
+        share: conversations that open alike are computed once until they part.
 
     Raises:
         ConfigurationError: the model's architecture is not known, or the window exceeds its limit.
@@ -140,8 +140,9 @@ class LocalEngine:
         self.vocabulary = decoder.vocabulary
         self._dtype = dtype
         self._batch = Batch(decoder, slots, share)
-        self._holders: list[LocalConversation] = []  # by slot; holders fill the first slots
-        self._requests: dict[int, _Request] = {}  # by slot
+        self._holders: dict[int, LocalConversation] = {}  # by seat
+        self._free = list(range(slots))[::-1]
+        self._requests: dict[int, _Request] = {}  # by seat
         self._waiting: list[_Request] = []
         self._driver: asyncio.Task[None] | None = None
 
@@ -151,7 +152,7 @@ class LocalEngine:
         return self._batch.statistics
 
     def open(self) -> LocalConversation:
-        """A new, empty conversation; it takes a slot with its first sample."""
+        """A new, empty conversation; it takes a seat with its first sample."""
         return LocalConversation(self)
 
     def load_weights(self, folder: Path) -> None:
@@ -186,31 +187,24 @@ class LocalEngine:
     def abandon(self, request: _Request) -> None:
         """Forget a request that nobody waits for any more; idempotent.
 
-        What was sampled so far is dropped.
+        What was sampled so far is dropped, even where the last token had come already.
         """
         if request in self._waiting:
             self._waiting.remove(request)
-        slot = request.conversation.slot
-        if slot is not None and self._requests.get(slot) is request:
-            del self._requests[slot]
-            self._batch.stop(slot, len(request.conversation.ids))
+            return
+        conversation = request.conversation
+        if conversation.seat is not None:
+            self._requests.pop(conversation.seat, None)
+            self._batch.stop(conversation.seat, len(conversation.ids))
 
     def release(self, conversation: LocalConversation) -> None:
-        """Take a conversation's slot from it; the last holder moves there."""
-        slot = conversation.slot
-        if slot is None:
-            return
-        conversation.slot = None
-        last = len(self._holders) - 1
-        mover = self._holders.pop()
-        if slot == last:
-            self._batch.free(slot)
-            return
-        self._batch.move(last, slot)
-        self._holders[slot] = mover
-        mover.slot = slot
-        if last in self._requests:
-            self._requests[slot] = self._requests.pop(last)
+        """Take a conversation's seat from it."""
+        seat = conversation.seat
+        if seat is not None:
+            conversation.seat = None
+            del self._holders[seat]
+            self._batch.free(seat)
+            self._free.append(seat)
 
     async def _drive(self) -> None:
         rest = 0
@@ -220,8 +214,8 @@ class LocalEngine:
                 rest = 0 if self._requests else rest + 1
                 with torch.inference_mode():
                     finished = self._batch.step() if self._requests else []
-                for slot, sample in finished:
-                    request = self._requests.pop(slot)
+                for seat, sample in finished:
+                    request = self._requests.pop(seat)
                     if not request.future.done():
                         request.future.set_result(sample)
                 await asyncio.sleep(0)
@@ -243,32 +237,30 @@ class LocalEngine:
                 request.future.set_exception(EngineFault(message))
 
     def _forget(self) -> None:
-        for slot, conversation in enumerate(self._holders):
-            conversation.slot = None
-            self._batch.free(slot)
-        self._holders = []
+        for conversation in list(self._holders.values()):
+            self.release(conversation)
 
     def _admit(self, may_evict: bool) -> None:
-        """Give waiting requests slots, in the order they came."""
+        """Give waiting requests seats, in the order they came."""
         blocked = []
         for request in self._waiting:
             conversation = request.conversation
-            if conversation.slot is None:
-                if len(self._holders) == self._batch.slots and may_evict:
+            if conversation.seat is None:
+                if not self._free and may_evict:
                     self._evict()
                     may_evict = False
-                if len(self._holders) == self._batch.slots:
+                if not self._free:
                     blocked.append(request)
                     continue
-                conversation.slot = len(self._holders)
-                self._holders.append(conversation)
+                conversation.seat = self._free.pop()
+                self._holders[conversation.seat] = conversation
             ids = conversation.ids
-            self._batch.start(conversation.slot, ids, request.params, self.window - len(ids))
-            self._requests[conversation.slot] = request
+            self._batch.start(conversation.seat, ids, request.params, self.window - len(ids))
+            self._requests[conversation.seat] = request
         self._waiting = blocked
 
     def _evict(self) -> None:
-        """Take the slot of the conversation that has rested longest."""
-        resting = [c for c in self._holders if not c.busy]
+        """Take the seat of the conversation that has rested longest."""
+        resting = [seat for seat, c in self._holders.items() if not c.busy]
         if resting:
-            self.release(min(resting, key=lambda c: self._batch.used(c.slot or 0)))
+            self.release(self._holders[min(resting, key=self._batch.used)])
