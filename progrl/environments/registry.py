@@ -25,10 +25,12 @@ _BUILT_IN = {
     "airline": "progrl.environments.airline:Airline",
     "function": "progrl.environments.gyms.function:Function",
     "intention": "progrl.environments.gyms.intention:Intention",
+    "persuade": "progrl.environments.gyms.persuade:Persuade",
     "retail": "progrl.environments.retail:Retail",
     "search": "progrl.environments.gyms.search:Search",
     "telepathy": "progrl.environments.gyms.telepathy:Telepathy",
     "travel": "progrl.environments.gyms.travel:Travel",
+    "turtle": "progrl.environments.gyms.turtle:Turtle",
 }
 
 

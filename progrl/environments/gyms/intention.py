@@ -4,16 +4,14 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, ClassVar
 
-from pydantic import Field
-
 from progrl.dialogue.acts import asks, mentions
 from progrl.dialogue.messages import Action, Message, Say, ToolSpec
 from progrl.dialogue.tasks import Task
 from progrl.dialogue.users import Fact, UserReply, UserView
 from progrl.environments.choices import Choices
 from progrl.environments.contracts import State, StepResult
-from progrl.environments.gyms.base import Draft, Gym, GymEnvironment, GymOptions
-from progrl.environments.gyms.recognise import Judge, Kind, Subject, about, judge
+from progrl.environments.gyms.base import Draft, Gym, GymEnvironment
+from progrl.environments.gyms.recognise import Judge, JudgedOptions, Subject, about, judge
 from progrl.environments.gyms.wants import DETAILS, SUBJECTS, WANTS
 
 WORTH: Mapping[int, float] = {3: 1.0, 2: 0.7, 1: 0.4}
@@ -39,15 +37,6 @@ def worth(importances: Sequence[int]) -> float:
         return 0.0
     # Rounded, for 0.7 less 0.2 is no round number in binary.
     return max(0.0, round(WORTH[max(importances)] - FURTHER * (len(importances) - 1), 6))
-
-
-class IntentionOptions(GymOptions):
-    """What may be chosen of the gym."""
-
-    recogniser: Kind = Field(
-        default="rules",
-        description="What recognises questions: rules, or with an encoder behind them.",
-    )
 
 
 def subjects_of(facts: Sequence[Fact]) -> list[Subject]:
@@ -109,7 +98,7 @@ def facts_of(task: Task) -> tuple[Fact, ...]:
 class Intention(Gym):
     """Wants to be made out."""
 
-    Options = IntentionOptions
+    Options = JudgedOptions
     name = "intention"
     description = "A vague want: find out by focused questions what it leaves open."
     policy = (
@@ -120,9 +109,9 @@ class Intention(Gym):
     choices: ClassVar[Choices] = {"action": None}
     kinds: ClassVar[Mapping[int, str]] = {level: f"{n}_missing" for level, n in MISSING.items()}
 
-    def __init__(self, options: IntentionOptions | None = None) -> None:
+    def __init__(self, options: JudgedOptions | None = None) -> None:
         super().__init__(options)
-        self._judge = judge((options or IntentionOptions()).recogniser)
+        self._judge = judge((options or JudgedOptions()).recogniser, self.name)
 
     def draft(self, random: Random, level: int) -> Draft:
         """A want, and which of its details are missing."""

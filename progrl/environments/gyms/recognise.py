@@ -2,20 +2,33 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal
 
+from pydantic import Field
+
 from progrl.dialogue.acts import contains, normal
 from progrl.embedding import Encoder, encoder
+from progrl.environments.gyms.base import GymOptions
 
 Kind = Literal["rules", "hashed", "minilm"]
 """`rules` alone, or with an encoder of that kind behind them."""
 
-THRESHOLDS = {"hashed": 0.60, "minilm": 0.35}
-"""Least cosine, by encoder; chosen on one half of the labelled utterances."""
+THRESHOLDS: Mapping[str, Mapping[str, float]] = {
+    "intention": {"hashed": 0.60, "minilm": 0.35},
+    "persuade": {"hashed": 0.60, "minilm": 0.35},
+    "turtle": {"hashed": 0.60, "minilm": 0.35},
+    "telepathy": {"hashed": 0.60, "minilm": 0.35},
+    "travel": {"hashed": 0.60, "minilm": 0.35},
+}
+"""Least cosine, by gym and encoder; chosen on one half of the labelled utterances."""
 
+_SENTENCE = re.compile(r"[^.!?]+[.!?]*")
+_DENIED = re.compile(
+    r"(?:\b(?:not(?! only| just)|never|hardly ever|neither)\b|\w+n't\b)(?: \w+){0,2}"
+)
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _LITTLE = """
 a about above after again all also although always am an and another any anyone anything are as
@@ -33,6 +46,15 @@ very want was way we were what when where whether which while who whom whose why
 within without would yes you your
 """
 _COMMON = frozenset(_LITTLE.split())
+
+
+class JudgedOptions(GymOptions):
+    """What may be chosen of a gym that judges free text."""
+
+    recogniser: Kind = Field(
+        default="rules",
+        description="What recognises words: rules, or with an encoder behind them.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +76,19 @@ Judge = Callable[[str, Subject], bool]
 """Whether a text is about a subject that no cue of it names."""
 
 
+@lru_cache(maxsize=262144)
+def holds(text: str, cues: tuple[str, ...]) -> bool:
+    """One of the cues stands in a text, both in lower case."""
+    return contains(text, cues)
+
+
 def about(text: str, subjects: Sequence[Subject], judge: Judge | None = None) -> list[str]:
     """The names of the subjects that a text is about, in their order.
 
     The cues decide; a judge is asked where no cue of any subject stands in the text.
     """
     text = normal(text)
-    named = [subject.name for subject in subjects if contains(text, subject.cues)]
+    named = [subject.name for subject in subjects if holds(text, subject.cues)]
     if named or judge is None:
         return named
     return [subject.name for subject in subjects if judge(text, subject)]
@@ -81,13 +109,24 @@ def judge_by(encoder: Encoder, threshold: float) -> Judge:
 
 
 @cache
-def judge(kind: Kind) -> Judge | None:
-    """The judge of a kind, with the threshold that was chosen for it; None for rules alone.
+def judge(kind: Kind, gym: str) -> Judge | None:
+    """The judge of a kind, with the threshold that was chosen for a gym; None for rules alone.
 
     Raises:
         ConfigurationError: what the encoder needs is not here.
     """
-    return None if kind == "rules" else judge_by(encoder(kind), THRESHOLDS[kind])
+    return None if kind == "rules" else judge_by(encoder(kind), THRESHOLDS[gym][kind])
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, each with what ends it."""
+    return [part.strip() for part in _SENTENCE.findall(text) if part.strip(" .!?\n")]
+
+
+@lru_cache(maxsize=65536)
+def affirmed(text: str) -> str:
+    """A text without what it denies: `not` and the like, with the two words behind it."""
+    return _DENIED.sub(" ", text)
 
 
 @lru_cache(maxsize=65536)

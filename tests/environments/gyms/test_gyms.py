@@ -25,7 +25,7 @@ from progrl.users.profiles import profile
 from progrl.users.scripted import RuleUser, own_user
 from tests.environments.gym import do, episodes, gym, stream, user_of
 
-NAMES = ("function", "telepathy", "travel", "search", "intention")
+NAMES = ("function", "telepathy", "travel", "search", "intention", "persuade", "turtle")
 ALLOWED = {"action", "search", "answer", "finish"}
 INTERFACES = ("native", "three_choice")
 LUCKY = {"telepathy": 35}
@@ -166,6 +166,10 @@ def hidden(task: Task) -> list[str]:
             return [f"it is {task.goal['thing']}"]
         case "intention":
             return [detail["value"] for detail in task.goal["missing"]]
+        case "persuade":
+            return [c["worry"] for c in task.goal["concerns"] if not c["told"]]
+        case "turtle":
+            return [c["statement"] for c in task.goal["criteria"]]
         case "search":
             return [task.goal["answer"]]
         case "travel":

