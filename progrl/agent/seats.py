@@ -29,6 +29,7 @@ class Decision:
         context: ids that were read before it wrote; empty for agents without tokens.
         sampled: ids that it sampled.
         logprobs: of `sampled`, under the policy, the bias and the temperature that sampled them.
+        full: the agent's window is full: there is no action, and none will come.
         bias: what was added to logits where the first of `sampled` was chosen.
     """
 
@@ -38,6 +39,7 @@ class Decision:
     context: Sequence[int] = ()
     sampled: Sequence[int] = ()
     logprobs: Sequence[float] = ()
+    full: bool = False
     bias: Bias = ()
 
 
@@ -225,16 +227,15 @@ class _ModelSeat:
         self._cut = sample.cause != "stop"
         text = agent.codec.text(sample.ids)
         action, error = None, ""
-        if sample.cause == "window":
-            error = "the conversation is too long: nothing more can be written"
-        else:
+        full = sample.cause == "window"
+        if not full:
             try:
                 action = agent.codec.parse(sample.ids, self.tools)
             except MalformedAction as malformed:
                 error = str(malformed)
         if self._guide is not None and action is not None:
             self._guide.took(action)
-        return Decision(action, text, error, context, sample.ids, sample.logprobs, bias)
+        return Decision(action, text, error, context, sample.ids, sample.logprobs, bias, full)
 
     def close(self) -> None:
         self._conversation.close()

@@ -18,7 +18,8 @@ from progrl.dialogue.messages import Action, Message, Say, ToolCall
 from progrl.errors import DataError
 from progrl.files import read_jsonl, write_bytes, write_jsonl
 
-VERSION = 2
+VERSION = 3
+_READABLE = (2, VERSION)  # what 3 has besides: the end by a full window
 
 
 class End(StrEnum):
@@ -28,6 +29,7 @@ class End(StrEnum):
     LEFT = "left"  # the user left
     DONE = "done"  # the environment reached an end of its own
     HORIZON = "horizon"  # the agent's turns were used up
+    WINDOW = "window"  # the agent's context was full before a message had ended
     FAULT = "fault"  # environment, user or engine failed: not evidence
 
 
@@ -121,8 +123,9 @@ class Trajectory:
 
     @property
     def success(self) -> bool:
-        """Success as the environment decided; an episode cut by the horizon has none."""
-        return self.outcome is not None and self.outcome.success and self.end is not End.HORIZON
+        """Success as the environment decided; an episode cut by horizon or window has none."""
+        cut = self.end in (End.HORIZON, End.WINDOW)
+        return self.outcome is not None and self.outcome.success and not cut
 
     def history(self) -> list[Message]:
         """The conversation as messages, the opening query first."""
@@ -232,7 +235,7 @@ def read_trajectories(path: Path) -> list[Trajectory]:
     arrays = _arrays(path.with_suffix(".safetensors"))
     trajectories, at, at_sampled = [], 0, 0
     for number, value in read_jsonl(path):
-        if not isinstance(value, dict) or value.get("version") != VERSION:
+        if not isinstance(value, dict) or value.get("version") not in _READABLE:
             raise DataError(
                 f"{path}, line {number}: not a trajectory of version {VERSION}. It was written by "
                 "another progrl: write it again with this one."

@@ -13,6 +13,7 @@ ENDS = {
     End.LEFT: "the user left",
     End.DONE: "the environment reached its end",
     End.HORIZON: "the turns were used up",
+    End.WINDOW: "the agent's window was full",
     End.FAULT: "lost to a fault",
 }
 

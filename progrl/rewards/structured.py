@@ -50,8 +50,8 @@ def structured_reward(trajectory: Trajectory, config: RewardConfig) -> RewardPar
     """r_total = w1 r_task + w2 r_progress + w3 r_efficiency by the fixed weights, with its parts.
 
     r_efficiency = max(0, 1 - T_used / T_opt), paid only for a success that kept the policy:
-    otherwise skipping steps would pay. An episode cut by the horizon has r_task = 0 and keeps
-    its milestones.
+    otherwise skipping steps would pay. An episode cut by the horizon or by the agent's
+    window has r_task = 0 and keeps its milestones.
 
     Raises:
         ValueError: the trajectory is no evidence (it ended by a fault).

@@ -165,6 +165,9 @@ class _Episode:
             self.history[-1] = Message("assistant", result.said)
             return await self._hear(turn)
         turn.source, turn.observation = "tool", result.observation
+        if decision.full:
+            turn.failed = True
+            return End.WINDOW
         return End.DONE if result.done else None
 
     async def _hear(self, turn: Turn) -> End | None:

@@ -1,6 +1,6 @@
 from progrl.dialogue.messages import Say, ToolCall
 from progrl.dialogue.trajectories import End
-from progrl.reporting.viewer import ending, entries
+from progrl.reporting.viewer import ENDS, ending, entries
 from tests.evaluation.records import make_task, make_trajectory
 
 
@@ -34,3 +34,8 @@ def test_how_it_ended():
     )
     lost = make_trajectory(make_task(), end=End.FAULT)
     assert ending(lost) == "After 2 turns lost to a fault: EngineFault: gone."
+
+
+def test_every_end_is_told_in_words():
+    assert set(ENDS) == set(End)
+    assert len(set(ENDS.values())) == len(End)
