@@ -35,8 +35,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         files = {}
         for group, tensors in checkpoint.tensors.items():
             path = temporary / f"{group}.safetensors"
-            save_file({name: t.detach().contiguous() for name, t in tensors.items()}, path)
-            files[path.name] = file_digest(path)
+            files[path.name] = write_tensors(path, tensors)
         state = dict(checkpoint.state)
         write_json(
             temporary / "state.json",
@@ -62,16 +61,34 @@ def load_checkpoint(folder: Path) -> Checkpoint | None:
             raise CheckpointError("state.json was changed")
         tensors = {}
         for name, expected in record["files"].items():
-            if file_digest(path / name) != expected:
-                raise CheckpointError(f"{name} is damaged or cut short")
-            tensors[name.removesuffix(".safetensors")] = load_file(path / name)
-    except (CheckpointError, DataError, OSError, SafetensorError, KeyError, TypeError) as error:
+            tensors[name.removesuffix(".safetensors")] = read_tensors(path / name, expected)
+    except (CheckpointError, DataError, OSError, KeyError, TypeError) as error:
         raise CheckpointError(
             f"Checkpoint {path} cannot be used: {error}. Remove this folder to start the stage "
             "again; nothing else depends on it."
         ) from None
     logger.info("resuming after step %d", record["step"])
     return Checkpoint(record["step"], tensors, record["state"])
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
+    """Write tensors to a file; its digest, which `read_tensors` asks for."""
+    save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
+    return file_digest(path)
+
+
+def read_tensors(path: Path, expected: str) -> dict[str, Tensor]:
+    """The tensors of a file, if its digest is the one of when it was written.
+
+    Raises:
+        CheckpointError: it is another file, damaged, cut short, or not there.
+    """
+    try:
+        if file_digest(path) != expected:
+            raise CheckpointError(f"{path.name} is damaged or cut short")
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path.name} cannot be read ({error})") from None
 
 
 def _steps(folder: Path) -> list[Path]:

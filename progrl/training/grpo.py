@@ -8,8 +8,6 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 
 from progrl.agent.seats import ModelAgent
 from progrl.config import Config
@@ -23,7 +21,13 @@ from progrl.memory import LongTermMemory, Pattern, ShortTermMemory
 from progrl.rewards import RewardParts, structured_reward
 from progrl.rollout import Clock, World, check_faults
 from progrl.seeds import Seed
-from progrl.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from progrl.training.checkpoint import (
+    Checkpoint,
+    load_checkpoint,
+    read_tensors,
+    save_checkpoint,
+    write_tensors,
+)
 from progrl.training.optimiser import Optimiser
 from progrl.training.schedule import rate
 from progrl.training.scoring import Scorer
@@ -70,6 +74,7 @@ class GrpoTrainer:
     clock: Clock = field(default_factory=Clock)
     rows: list[Row] = field(default_factory=list)
     best: tuple[float, int] = (-1.0, 0)
+    _best_digest: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         grpo, curriculum = self.config.grpo, self.config.curriculum
@@ -112,10 +117,10 @@ class GrpoTrainer:
             self.progress(step, grpo.steps, _line(row))
         if grpo.keep == "best":
             try:
-                kept = load_file(self._best_file)
-            except (OSError, SafetensorError) as error:
+                kept = read_tensors(self._best_file, self._best_digest)
+            except CheckpointError as error:
                 raise CheckpointError(
-                    f"{self._best_file}: the best weights cannot be read ({error}). Remove "
+                    f"{self._best_file}: the best weights cannot be used: {error}. Remove "
                     f"{self.folder} to train again; nothing else depends on it."
                 ) from None
             self.model.load_state_dict(kept, strict=False)
@@ -253,7 +258,8 @@ class GrpoTrainer:
             self.best = (row["probe"], step)
             kept = self.tools.kept() if self.tools else {}
             with new_file(self._best_file) as temporary:
-                save_file({**dict(self.model.named_parameters()), **kept}, temporary)
+                weights = {**dict(self.model.named_parameters()), **kept}
+                self._best_digest = write_tensors(temporary, weights)
         self._log(row)
 
     def _log(self, row: Row) -> None:
@@ -268,6 +274,7 @@ class GrpoTrainer:
         state = {
             "rows": self.rows,
             "best": list(self.best),
+            "best_digest": self._best_digest,
             "horizon": self.horizon.state_dict(),
             "window": self.window.state_dict(),
             "short": self.short.state_dict(),
@@ -294,6 +301,7 @@ class GrpoTrainer:
         state = checkpoint.state
         self.optimiser.load_tensors(checkpoint.tensors)
         self.rows, self.best = list(state["rows"]), (state["best"][0], state["best"][1])
+        self._best_digest = state["best_digest"]
         self.horizon.load_state_dict(state["horizon"])
         self.window.load_state_dict(state["window"])
         self.short.load_state_dict(state["short"])

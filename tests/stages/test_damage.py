@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from progrl.agent.model import check_folder
 from progrl.config import load_config
@@ -64,11 +65,22 @@ def test_no_validation_tasks(root: Path) -> None:
     refused(root, "validation")
 
 
-def test_the_best_weights_cut_short(root: Path) -> None:
-    for best in (root / "runs" / "grpo").glob("*/checkpoints/best-*.safetensors"):
-        best.write_bytes(best.read_bytes()[:900])
-        best_folder = best.parent
-    refused(root, "best weights cannot be read", str(best_folder))
+@pytest.mark.parametrize("damage", ["cut", "bit", "other", "gone"])
+def test_the_best_weights_are_those_that_were_kept(root: Path, damage: str) -> None:
+    (best,) = (root / "runs" / "grpo").glob("*/checkpoints/best-*.safetensors")
+    whole = best.read_bytes()
+    match damage:
+        case "cut":
+            best.write_bytes(whole[:900])
+        case "bit":
+            best.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+        case "other":
+            save_file({k: v + 1 for k, v in load_file(best).items()}, best)
+        case "gone":
+            best.unlink()
+    before = (root / "models" / "grpo" / "model.safetensors").read_bytes()
+    refused(root, "best weights cannot be used", str(best))
+    assert (root / "models" / "grpo" / "model.safetensors").read_bytes() == before
 
 
 def test_a_manifest_that_lists_nothing_vouches_for_nothing(root: Path) -> None:

@@ -32,7 +32,7 @@ def test_one_killed_while_being_written_does_not_count(tmp_path: Path) -> None:
     assert loaded is not None and loaded.step == 5
 
 
-@pytest.mark.parametrize("damage", ["cut", "gone", "state", "json"])
+@pytest.mark.parametrize("damage", ["cut", "bit", "gone", "state", "json"])
 def test_a_damaged_one_is_refused_with_the_way_out(tmp_path: Path, damage: str) -> None:
     save_checkpoint(tmp_path, checkpoint(5))
     weights = tmp_path / "step-00000005" / "model.safetensors"
@@ -40,6 +40,9 @@ def test_a_damaged_one_is_refused_with_the_way_out(tmp_path: Path, damage: str) 
     match damage:
         case "cut":
             weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2])
+        case "bit":
+            whole = weights.read_bytes()
+            weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
         case "gone":
             weights.unlink()
         case "state":
