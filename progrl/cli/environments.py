@@ -39,18 +39,21 @@ def _described(domain: Any) -> dict[str, Any]:
     behind = domain.inner if isinstance(domain, ChoiceDomain) else domain
     return {
         "description": domain.description,
-        "origin": _origin(domain.name, type(behind).__module__),
+        "origin": _origin(domain.name, behind),
         "choices": offered(domain.choices) if isinstance(domain, ChoiceDomain) else None,
         "tools": [tool.name for tool in domain.tools],
         "writes": [tool.name for tool in domain.tools if tool.writes],
-        "users": ["scripted", "human"],
+        "users": ["scripted", "llm", "human"],
         "families": [{"name": n, "level": level} for n, level in families()] if families else None,
         "tasks": {split: count(split) if count else None for split in SPLITS},
     }
 
 
-def _origin(name: str, module: str) -> str:
-    """`progrl`, or the distribution whose entry point it is."""
+def _origin(name: str, domain: Any) -> str:
+    """`progrl`, the distribution whose entry point it is, or `imported` where its tasks are."""
+    if getattr(getattr(domain, "options", None), "imported", None) is not None:
+        return "imported"
+    module = type(domain).__module__
     if module.partition(".")[0] == "progrl":
         return "progrl"
     points = entry_points(group=GROUP, name=name)

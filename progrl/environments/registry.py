@@ -28,6 +28,7 @@ _BUILT_IN = {
     "persuade": "progrl.environments.gyms.persuade:Persuade",
     "retail": "progrl.environments.retail:Retail",
     "search": "progrl.environments.gyms.search:Search",
+    "tau": "progrl.environments.gyms.tau:Tau",
     "telepathy": "progrl.environments.gyms.telepathy:Telepathy",
     "travel": "progrl.environments.gyms.travel:Travel",
     "turtle": "progrl.environments.gyms.turtle:Turtle",

@@ -265,6 +265,11 @@ def test_the_domains_are_described(run: Run) -> None:
     assert told["search"]["choices"] == ["search", "answer", "finish"]
     assert told["telepathy"]["tools"] == ["interact_with_env"]
     assert {told[name]["origin"] for name in ("function", "travel")} == {"progrl"}
+    gyms = {"function", "intention", "persuade", "search", "tau", "telepathy", "travel", "turtle"}
+    assert {name for name in told if told[name]["tools"] == ["interact_with_env"]} >= gyms
+    for name in sorted(gyms):
+        assert {family["level"] for family in told[name]["families"]} == {1, 2, 3, 4, 5}
+        assert told[name]["users"] == ["scripted", "llm", "human"]
     table = run("environments").stdout
     assert "unlimited" in table
 
