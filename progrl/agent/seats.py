@@ -1,7 +1,6 @@
 """Who takes the agent's place in an episode: a model, the expert, a person, or none to speak of."""
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
@@ -29,8 +28,8 @@ class Decision:
         context: ids that were read before it wrote; empty for agents without tokens.
         sampled: ids that it sampled.
         logprobs: of `sampled`, under the policy, the bias and the temperature that sampled them.
-        full: the agent's window is full: there is no action, and none will come.
         bias: what was added to logits where the first of `sampled` was chosen.
+        full: the agent's window is full: there is no action, and none will come.
     """
 
     action: Action | None
@@ -39,8 +38,8 @@ class Decision:
     context: Sequence[int] = ()
     sampled: Sequence[int] = ()
     logprobs: Sequence[float] = ()
-    full: bool = False
     bias: Bias = ()
+    full: bool = False
 
 
 class Seat(Protocol):
@@ -281,7 +280,7 @@ class ModelAgent:
         return _ModelSeat(self, task, domain.policy, tools, seed)
 
 
-Ask = Callable[[Sequence[Message], Sequence[ToolSpec]], str]
+Ask = Callable[[Sequence[Message], Sequence[ToolSpec]], Awaitable[str]]
 """Shows a person the conversation and the tools, and returns the line that they type."""
 
 
@@ -310,7 +309,7 @@ class _HumanSeat:
 
     async def act(self, observation: Message) -> Decision:
         self._history.append(observation)
-        line = await asyncio.to_thread(self._ask, tuple(self._history), self.tools)
+        line = await self._ask(tuple(self._history), self.tools)
         action, error = None, ""
         try:
             action = typed_action(line, self.tools)

@@ -20,6 +20,7 @@ from progrl.cli import (
     plan,
     play,
     seeds,
+    serve,
     stages,
     view,
 )
@@ -39,6 +40,7 @@ for group in (
     seeds,
     episodes,
     play,
+    serve,
     plan,
     view,
     environments,

@@ -30,13 +30,19 @@ from progrl.cli.episodes import (
 from progrl.cli.output import printer
 from progrl.cli.stages import stay_local
 from progrl.cli.view import rendered, spoken, verdict
+from progrl.config import Config
 from progrl.dialogue.messages import Message, ToolSpec
+from progrl.dialogue.tasks import Task
 from progrl.dialogue.users import UserView
+from progrl.seeds import Seed
 from progrl.users.contracts import UserSimulator
-from progrl.users.human import HumanUser
+from progrl.users.human import Goal, HumanUser, brief
 
 if TYPE_CHECKING:
     from progrl.agent.seats import Agent
+    from progrl.rollout import EpisodeSpec
+
+Role = Literal["user", "agent"]
 
 TO_USER = "You are the user. Type what you say; /quit ends the game."
 TO_AGENT = (
@@ -59,7 +65,7 @@ def register(app: typer.Typer) -> None:
 def play(
     shared: Shared,
     environment: Annotated[str, typer.Argument(help="A domain.")],
-    role: Annotated[Literal["user", "agent"], typer.Option("--as", help="Who you are.")] = "agent",
+    role: Annotated[Role, typer.Option("--as", help="Who you are.")] = "agent",
     agent: Seat = "expert",
     task: Annotated[str | None, typer.Option(help="Its id; else the first of the split.")] = None,
     split: SplitName = "validation",
@@ -69,24 +75,15 @@ def play(
 ) -> Result:
     """Play one episode yourself."""
     from progrl.agent.seats import HumanAgent
-    from progrl.rollout import Clock, EpisodeSpec
+    from progrl.rollout import Clock
     from progrl.rollout import play as play_episode
-    from progrl.users.profiles import draw
 
     config = shared.config()
     stay_local(config)
     node = root_seed(config, seed)
     domain = domain_of(config, environment)
     chosen = find_task(domain, node, task, root) if task else next(tasks_of(domain, split, node))
-    place = node.child("play").child("task", chosen.id)
-    spec = EpisodeSpec(
-        chosen,
-        place.child("agent"),
-        place.child("user").value,
-        horizon or config.evaluation.horizon,
-        draw(config.user.family, place.child("user")),
-        {"agent": "human" if role == "agent" else agent},
-    )
+    spec = spec_of(config, node, chosen, role, agent, horizon)
     seat: Agent
     user: UserSimulator
     if role == "agent":
@@ -104,6 +101,24 @@ def play(
         return Result({"quit": True}, "Ended.")
     shown = verdict(trajectory) if role == "agent" else rendered(trajectory)
     return Result({"success": trajectory.success, "turns": len(trajectory.turns)}, shown)
+
+
+def spec_of(
+    config: Config, node: Seed, task: Task, role: Role, agent: str, horizon: int | None
+) -> "EpisodeSpec":
+    """The episode of a person who is `role`, against `agent` where that is the user."""
+    from progrl.rollout import EpisodeSpec
+    from progrl.users.profiles import draw
+
+    place = node.child("play").child("task", task.id)
+    return EpisodeSpec(
+        task,
+        place.child("agent"),
+        place.child("user").value,
+        horizon or config.evaluation.horizon,
+        draw(config.user.family, place.child("user")),
+        {"agent": "human" if role == "agent" else agent, "person": role},
+    )
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -133,46 +148,38 @@ def ask(prompt: str) -> str:
 
 
 def briefing(view: UserView) -> list[Text]:
-    """What a person must know to be this user; what the agent is to find out is left out."""
+    """What a person must know to be this user, for the terminal."""
+    told = brief(view)
     lines = [Text("What you want:", "bold")]
-    lines += [Text(f"  {wish.text}{_details(wish.mentions, wish.kind)}") for wish in view.wishes]
+    lines += [Text(f"  {wish}") for wish in told.wishes]
     lines.append(Text("What you know, and tell when asked:", "bold"))
-    lines += [
-        Text(f"  {view.labels.get(fact.name, fact.name)}: {fact.value}") for fact in view.facts
-    ]
+    lines += [Text(f"  {label}: {value}") for label, value in told.facts]
     return lines
-
-
-def _details(mentions: Sequence[str], kind: str) -> str:
-    return f" ({', '.join(mentions)})" if mentions and kind == "act" else ""
 
 
 class AskUser:
     """Shows a person who is the user what the agent said, and asks for the answer."""
 
     def __init__(self, view: UserView) -> None:
-        self._change = view.change
-        self._replies = 0
+        self._goal = Goal(view)
 
     async def __call__(self, said: str) -> str:
         """The person's line; tells of the change of the goal where it is due."""
         show(spoken("agent", said))
-        self._replies += 1
-        change = self._change
-        if change is not None and self._replies == change.at_reply:
-            show(Text(f"You change your mind. Say, in your words: {change.text}", "bold red"))
-            show(*briefing(change.view))
+        if change := self._goal.turn():
+            show(Text(f"You change your mind. Say, in your words: {change}", "bold red"))
+            show(*briefing(self._goal.view))
         return await asyncio.to_thread(ask, "you:   ")
 
 
 class AskAgent:
     """Shows a person who is the agent what came back, and asks for the next line."""
 
-    def __call__(self, history: Sequence[Message], tools: Sequence[ToolSpec]) -> str:
+    async def __call__(self, history: Sequence[Message], tools: Sequence[ToolSpec]) -> str:
         """The person's line; /tools is answered here."""
         last = history[-1]
         show(spoken("tool" if last.role == "tool" else "user", last.content))
-        while (line := ask("you:   ")) == "/tools":
+        while (line := await asyncio.to_thread(ask, "you:   ")) == "/tools":
             show(*map(described, tools))
         return line
 

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -68,9 +68,16 @@ def seeded(view: UserView, seed: int) -> UserView:
 
 
 async def play(
-    spec: EpisodeSpec, domain: Domain, agent: Agent, user: UserSimulator, clock: Clock
+    spec: EpisodeSpec,
+    domain: Domain,
+    agent: Agent,
+    user: UserSimulator,
+    clock: Clock,
+    told: Callable[[Trajectory], None] | None = None,
 ) -> Trajectory:
     """Play one episode to its end.
+
+    `told` is given the trajectory, which grows, before the first turn and after each.
 
     Never raises for a fault of environment, user or engine: the trajectory is then marked with its
     cause, and is no evidence about the agent. Each action is applied exactly once.
@@ -96,7 +103,7 @@ async def play(
             trajectory.reward_bounds = (low, high) if low < high else None
             view = seeded(domain.user_view(task), spec.user_seed)
         seat = agent.seat(task, domain, environment, tools, spec.seed)
-        episode = _Episode(trajectory, environment, user, view, spec.profile, seat, clock)
+        episode = _Episode(trajectory, environment, user, view, spec.profile, seat, clock, told)
         trajectory.end = await episode.run(spec.horizon)
         trajectory.outcome = environment.outcome()
     except ProgrlError as error:
@@ -121,9 +128,11 @@ class _Episode:
     profile: Profile
     seat: Seat
     clock: Clock
+    told: Callable[[Trajectory], None] | None = None
     history: list[Message] = field(default_factory=list)
 
     async def run(self, horizon: int) -> End:
+        self._tell()
         observation = Message("user", self.trajectory.query)
         for _ in range(horizon):
             self.history.append(observation)
@@ -142,10 +151,15 @@ class _Episode:
             self._check_reward(turn)
             with self.clock.measure("environment"):
                 turn.domain = self.environment.outcome().domain
+            self._tell()
             if end is not None:
                 return end
             observation = turn.answer()
         return End.HORIZON
+
+    def _tell(self) -> None:
+        if self.told is not None:
+            self.told(self.trajectory)
 
     async def _answer(self, turn: Turn, decision: Decision) -> End | None:
         """Apply the agent's action; fill in what came back; the end, if this was it."""

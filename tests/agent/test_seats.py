@@ -153,7 +153,7 @@ def test_a_person_types_actions() -> None:
     lines = iter(["hello", "/call look what=door times=2", "/call jump"])
     shown: list[int] = []
 
-    def ask(history: Sequence[Message], tools: Sequence[ToolSpec]) -> str:
+    async def ask(history: Sequence[Message], tools: Sequence[ToolSpec]) -> str:
         shown.append(len(history))
         return next(lines)
 

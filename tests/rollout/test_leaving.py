@@ -78,7 +78,10 @@ CLAIMS = ("it is done", "all set , that has been taken care of", "i have finishe
 
 @pytest.mark.parametrize("family", ["a", "b"])
 def test_nobody_thanks_for_what_was_only_claimed(family: str) -> None:
-    agent = HumanAgent(lambda history, tools: CLAIMS[len(history) // 2 % len(CLAIMS)])
+    async def claim(history: Sequence[Message], tools: Sequence[ToolSpec]) -> str:
+        return CLAIMS[len(history) // 2 % len(CLAIMS)]
+
+    agent = HumanAgent(claim)
     given = specs(tasks(60), horizon=60, family=family)
     for trajectory, spec in zip(world(family=family).play(given, agent), given, strict=True):
         acts = [turn.act for turn in trajectory.turns]
