@@ -41,7 +41,7 @@ def userrl(
     for name, file in files.items():
         table.add_row(str(file), "", "", str(len(found.tasks[name])))
     for name, number in sorted(found.unplayed.items()):
-        table.add_row(name, "", "", f"{number} sound records, but no gym plays them yet")
+        table.add_row(name, "", "", f"{number} sound records, whose databases the files lack")
     for bad in found.bad:
         table.add_row(bad.file, bad.record, bad.field, bad.reason)
     return Result(value, table, 0 if found.tasks else 2)

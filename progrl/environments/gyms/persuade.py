@@ -109,13 +109,15 @@ class Heard:
     """A message as it is taken in, whoever hears it.
 
     Attributes:
-        statements: what it says, without what it denies.
+        said: its sentences that ask nothing.
+        statements: the same without what they deny.
         question: what it asks; "" for nothing.
         about: the concerns that a cue in its statements meets.
         pressing: it presses the person.
         soothing: it shows understanding.
     """
 
+    said: tuple[str, ...]
     statements: tuple[str, ...]
     question: str
     about: tuple[str, ...]
@@ -127,19 +129,29 @@ class Heard:
 def heard(text: str) -> Heard:
     """Take in a message."""
     text = normal(text)
-    said = sentences(text)
-    statements = tuple(affirmed(sentence) for sentence in said if not sentence.endswith("?"))
-    questions = [sentence for sentence in said if sentence.endswith("?")]
+    said = tuple(sentence for sentence in sentences(text) if not sentence.endswith("?"))
+    statements = tuple(map(affirmed, said))
+    questions = [sentence for sentence in sentences(text) if sentence.endswith("?")]
     if not questions and asks(text):
         questions = list(statements)
     named = [name for s in statements for name in about(s, list(ARGUMENTS.values()))]
     return Heard(
+        said,
         statements,
         " ".join(questions),
         tuple(dict.fromkeys(named)),
         bool(_PRESSURE.search(text)),
         bool(_SOOTHES.search(text)),
     )
+
+
+def arguments(taken: Heard, judged: Judge | None) -> list[str]:
+    """The concerns that a message meets: by its cues, or else as the judge finds them."""
+    found: Sequence[str] = taken.about
+    if not found and judged is not None:
+        subjects = list(ARGUMENTS.values())
+        found = [name for s in taken.statements for name in about(s, subjects, judged)]
+    return list(dict.fromkeys(found))
 
 
 class Mind:
@@ -194,14 +206,11 @@ class Mind:
         return UserReply(" . ".join(words) or "that says nothing to me", act)
 
     def _arguments(self, taken: Heard) -> list[str]:
-        if self._ours and (taken.about or self._judge is None):
-            return list(taken.about)
-        subjects = (
-            list(ARGUMENTS.values())
-            if self._ours
-            else [Subject(w.name, w.cues, w.words) for w in self._concerns.values()]
-        )
-        found = [name for s in taken.statements for name in about(s, subjects, self._judge)]
+        if self._ours:
+            return arguments(taken, self._judge)
+        # What is imported is known by its own words alone, denied or not.
+        subjects = [Subject(w.name, w.cues, w.words) for w in self._concerns.values()]
+        found = [name for sentence in taken.said for name in about(sentence, subjects, self._judge)]
         return list(dict.fromkeys(found))
 
     def _moved(self, before: int, made: Sequence[str]) -> str:

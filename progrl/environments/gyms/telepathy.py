@@ -6,13 +6,13 @@ from random import Random
 from typing import ClassVar
 
 from progrl.dialogue.acts import normal
-from progrl.dialogue.messages import Action, Message, Say, ToolCall
+from progrl.dialogue.messages import Action, Message, Say, ToolCall, ToolSpec
 from progrl.dialogue.tasks import Task
 from progrl.dialogue.users import Fact, UserReply, UserView
 from progrl.environments.choices import Choices, Use
 from progrl.environments.contracts import State, StepResult
 from progrl.environments.gyms.base import Draft, Gym, GymEnvironment
-from progrl.environments.gyms.recognise import stems
+from progrl.environments.gyms.recognise import Judge, JudgedOptions, judge, stems
 from progrl.environments.gyms.things import CUES, QUESTIONS, THINGS, telling, things_in, traits_in
 from progrl.environments.service.tools import spec
 
@@ -55,6 +55,10 @@ def names_of(title: str, entity: str) -> list[str]:
 class TelepathyEnvironment(GymEnvironment):
     """What the user thinks of. `left` are the things that fit the answers, for experts."""
 
+    def __init__(self, tools: Sequence[ToolSpec], judged: Judge | None) -> None:
+        super().__init__(tools)
+        self._judge = judged
+
     def begin(self, task: Task) -> None:
         """The user has chosen."""
         self._thing: str = task.goal["thing"]
@@ -86,7 +90,7 @@ class TelepathyEnvironment(GymEnvironment):
     def hear(self, reply: UserReply) -> StepResult:
         """Rule out what does not fit the answer."""
         verdict = _VERDICT.search(reply.text)
-        asked = traits_in(self._asked)
+        asked = traits_in(self._asked, self._judge)
         if verdict is not None and len(asked) == 1 and not _NEGATED.search(self._asked):
             holds = verdict[1].startswith("y")
             self.left = [thing for thing in self.left if (asked[0] in THINGS[thing]) == holds]
@@ -118,6 +122,7 @@ class TelepathyExpert:
 class Telepathy(Gym):
     """Things to be guessed."""
 
+    Options = JudgedOptions
     name = "telepathy"
     description = "What does the user think of? Found by questions answered yes or no."
     policy = (
@@ -128,6 +133,10 @@ class Telepathy(Gym):
     choices: ClassVar[Choices] = {"action": None, "answer": Use(GUESS, "thing")}
     kinds: ClassVar[Mapping[int, str]] = {level: f"of_{size}" for level, size in SIZES.items()}
 
+    def __init__(self, options: JudgedOptions | None = None) -> None:
+        super().__init__(options)
+        self._judge = judge((options or JudgedOptions()).recogniser, self.name)
+
     def draft(self, random: Random, level: int) -> Draft:
         """Things to choose from, and the one that is meant."""
         things = random.sample(sorted(THINGS), SIZES[level])
@@ -137,7 +146,7 @@ class Telepathy(Gym):
 
     def environment(self) -> TelepathyEnvironment:
         """A fresh environment."""
-        return TelepathyEnvironment(self.tools)
+        return TelepathyEnvironment(self.tools, self._judge)
 
     def expert(self) -> TelepathyExpert:
         """The expert."""
@@ -166,7 +175,10 @@ class Telepathy(Gym):
         question = history[-1].content
         true = {fact.name for fact in view.facts if fact.value.endswith(YES)}
         ours = QUESTIONS.keys() <= {fact.name for fact in view.facts}
-        asked = (*things_in(question), *traits_in(question)) if ours else tuple(stems(question))
+        asked: Sequence[str] = tuple(stems(question))
+        if ours:
+            things = things_in(question)
+            asked = (*things, *traits_in(question, None if things else self._judge))
         if not asked:
             return UserReply("i can say yes or no only", "unknown")
         right = true.issuperset(asked) != bool(_NEGATED.search(question))

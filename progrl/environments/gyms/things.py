@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from progrl.dialogue.acts import contains, mentions, normal
+from progrl.dialogue.acts import mentions
+from progrl.environments.gyms.recognise import Judge, Subject, about
 
 # A trait, the question that asks for it, and further phrases that do.
 _TRAITS = """
@@ -142,11 +143,13 @@ THINGS: Mapping[str, frozenset[str]] = {
 """The traits of each thing."""
 
 
+_SUBJECTS = [Subject(name, cues, QUESTIONS[name]) for name, cues in CUES.items()]
+
+
 @lru_cache(maxsize=65536)
-def traits_in(text: str) -> tuple[str, ...]:
-    """The traits that a question asks for, in the table's order."""
-    text = normal(text)
-    return tuple(name for name, cues in CUES.items() if contains(text, cues))
+def traits_in(text: str, judge: Judge | None = None) -> tuple[str, ...]:
+    """The traits that a question asks for, in the table's order; a judge is asked last."""
+    return tuple(about(text, _SUBJECTS, judge))
 
 
 @lru_cache(maxsize=65536)

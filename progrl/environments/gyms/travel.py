@@ -13,13 +13,15 @@ from progrl.dialogue.tasks import Task
 from progrl.dialogue.users import Fact, UserReply, UserView
 from progrl.environments.choices import Choices, Use
 from progrl.environments.contracts import State, StepResult
-from progrl.environments.gyms.base import Draft, Gym, GymEnvironment, GymOptions
+from progrl.environments.gyms.base import Draft, Gym, GymEnvironment
+from progrl.environments.gyms.recognise import JudgedOptions, judge
 from progrl.environments.gyms.trips import (
     DIMENSIONS,
     OPTIONS,
+    Guide,
+    ImportedGuide,
     Preferences,
     conversation,
-    dimensions_in,
     draw_options,
     draw_preferences,
     fitting_by_price,
@@ -38,6 +40,9 @@ SHOWN = 4
 WISHES: Mapping[int, tuple[int, ...]] = {1: (2,), 2: (1, 2), 3: (2, 2), 4: (2, 1, 2), 5: (3, 3, 3)}
 """How many preferences there are in each dimension, by level."""
 
+IMPORTED = " / "
+"""In the name of an imported preference, between its aspect and what of it."""
+
 _ID = re.compile(r"\b[a-z]\d{2}\b")
 _QUERIES = (
     "i plan a trip and need {parts} . find me the cheapest that suits me",
@@ -49,7 +54,7 @@ _QUERIES = (
 _TELLS = ("i would like {v}", "{v} please", "i prefer {v}", "{v} , if possible", "i want {v}")
 
 
-class TravelOptions(GymOptions):
+class TravelOptions(JudgedOptions):
     """What may be chosen of the gym."""
 
     one_choice: bool = Field(
@@ -61,8 +66,9 @@ class TravelOptions(GymOptions):
 class TravelEnvironment(GymEnvironment):
     """The trip. `wanted`, `heard` and `shown` are for experts; `shown` has what fits by price."""
 
-    def __init__(self, tools: Sequence[Any], options: TravelOptions) -> None:
+    def __init__(self, tools: Sequence[Any], options: TravelOptions, guide: Guide) -> None:
         super().__init__(tools)
+        self._ours = guide
         self._one_choice = options.one_choice
         self._elicited = PUBLISHED_ELICITED if options.published else ELICITED
         self._searched = PUBLISHED_SEARCHED if options.published else SEARCHED
@@ -73,6 +79,8 @@ class TravelEnvironment(GymEnvironment):
         self._best: Mapping[str, str] = task.goal["best"]
         self._fitting: Mapping[str, Sequence[str]] = task.goal["fitting"]
         self._options: Mapping[str, Mapping[str, Mapping[str, str]]] = task.setup["options"]
+        self.cues: Mapping[str, Mapping[str, Sequence[str]]] = task.setup.get("cues", {})
+        self._guide = ImportedGuide(self.cues) if self.cues else self._ours
         self.heard: set[tuple[str, str]] = set()
         self.shown: dict[str, list[str]] = {}
         self._said: list[str] = []
@@ -83,7 +91,7 @@ class TravelEnvironment(GymEnvironment):
     def said(self, text: str) -> StepResult:
         """A question that finds out a preference is worth something."""
         self._said.append(text)
-        told = conversation(self.wanted, self._said)[-1]
+        told = conversation(self.wanted, self._said, self._guide)[-1]
         return self.result(reward=self._elicited if told.how == "asked" else 0.0)
 
     def hear(self, reply: UserReply) -> StepResult:
@@ -114,10 +122,27 @@ class TravelEnvironment(GymEnvironment):
         self._searches += 1
         if self._searches % FAILING == 0:
             return self.error("the search is down , try again")
-        about = [name for name in dimensions_in(query) if name in self.wanted]
+        about = [name for name in self._guide.dimensions_in(query) if name in self.wanted]
         if len(about) != 1:
             return self.error(f"search for one of : {' , '.join(self.wanted)}")
         (name,) = about
+        right, rows = self._imported(query, name) if self.cues else self._found(query, name)
+        fresh = right and f"searched {name}" not in self._reached
+        return self.result(
+            rows or "nothing found",
+            self._searched if fresh else 0.0,
+            [f"searched {name}"] if right else [],
+        )
+
+    def _imported(self, query: str, name: str) -> tuple[bool, str]:
+        """The options that fit, where the query has a telling word of each preference."""
+        right = len(self._guide.aspects_in(query, name)) == len(self.wanted[name])
+        if right:
+            self.shown[name] = list(self._fitting[name])
+        return right, " ; ".join(sorted(self._fitting[name])) if right else ""
+
+    def _found(self, query: str, name: str) -> tuple[bool, str]:
+        """Whether the query has just what is wanted, and the first options that have it."""
         given = values_in(query, name)
         found = [
             (key, option)
@@ -127,16 +152,14 @@ class TravelEnvironment(GymEnvironment):
         right = dict(given) == dict(self.wanted[name]) and len(given) == len(self.wanted[name])
         if right:
             self.shown[name] = fitting_by_price(dict(found), self.wanted[name])
-        rows = " ; ".join(f"{key} {' '.join(option.values())}" for key, option in found)
-        fresh = right and f"searched {name}" not in self._reached
-        return self.result(
-            rows or "nothing found",
-            self._searched if fresh else 0.0,
-            [f"searched {name}"] if right else [],
-        )
+        return right, " ; ".join(f"{key} {' '.join(option.values())}" for key, option in found)
 
     def _recommend(self, content: str) -> StepResult:
         keys = list(dict.fromkeys(_ID.findall(content.lower())))
+        if self.cues:
+            keys = [
+                k for options in self._options.values() for k in options if mentions(content, k)
+            ]
         if len(keys) != 1:
             return self.error("recommend one option by its id")
         name = next((n for n, options in self._options.items() if keys[0] in options), None)
@@ -175,9 +198,10 @@ class TravelExpert:
         for name, aspects in environment.wanted.items():
             if f"found {name}" in reached:
                 continue
-            for aspect in DIMENSIONS[name]:
-                if aspect.name in aspects and (name, aspect.name) not in environment.heard:
-                    return Say(f"which {aspect.cues[0]} do you want for the {name} ?")
+            cues = environment.cues.get(name) or {a.name: a.cues for a in DIMENSIONS[name]}
+            for aspect, phrases in cues.items():
+                if aspect in aspects and (name, aspect) not in environment.heard:
+                    return Say(f"which {phrases[0]} do you want for the {name} ?")
             if name not in environment.shown:
                 return ToolCall(SEARCH, {"query": " ".join([name, *aspects.values()])})
             return ToolCall(RECOMMEND, {"option": environment.shown[name][0]})
@@ -211,6 +235,7 @@ class Travel(Gym):
     def __init__(self, options: TravelOptions | None = None) -> None:
         super().__init__(options)
         self._own = options or TravelOptions()
+        self._guide = Guide(judge(self._own.recogniser, self.name))
 
     def draft(self, random: Random, level: int) -> Draft:
         """A trip with preferences and options."""
@@ -224,20 +249,18 @@ class Travel(Gym):
             f"a {name} with {len(own)} wish{'es' if len(own) > 1 else ''}"
             for name, own in wanted.items()
         ]
-        steps = [f"heard {name} {aspect}" for name, own in wanted.items() for aspect in own]
-        steps += [f"{done} {name}" for name in wanted for done in ("searched", "found")]
         best = {name: keys[0] for name, keys in fitting.items()}
         return Draft(
             self.kinds[level],
             random.choice(_QUERIES).format(parts=" and ".join(parts)),
             {"wanted": wanted, "fitting": fitting, "best": best},
             {"options": options},
-            tuple(steps),
+            steps(wanted),
         )
 
     def environment(self) -> TravelEnvironment:
         """A fresh environment."""
-        return TravelEnvironment(self.tools, self._own)
+        return TravelEnvironment(self.tools, self._own, self._guide)
 
     def expert(self) -> TravelExpert:
         """The expert."""
@@ -245,11 +268,14 @@ class Travel(Gym):
 
     def user_view(self, task: Task) -> UserView:
         """The preferences, each told when asked for."""
+        imported: Mapping[str, Mapping[str, Sequence[str]]] = task.setup.get("cues", {})
         facts = [
-            Fact(f"{name} {aspect.name}", own[aspect.name], aspect.cues)
+            Fact(f"{name} {aspect}", own[aspect], tuple(cues))
             for name, own in task.goal["wanted"].items()
-            for aspect in DIMENSIONS[name]
-            if aspect.name in own
+            for aspect, cues in (
+                imported.get(name) or {a.name: a.cues for a in DIMENSIONS[name]}
+            ).items()
+            if aspect in own
         ]
         return UserView(self.name, task.query, tuple(facts), (), task.seed)
 
@@ -260,7 +286,7 @@ class Travel(Gym):
             name, _, aspect = fact.name.partition(" ")
             wanted.setdefault(name, {})[aspect] = fact.value
         questions = [m.content for m in history if m.role == "assistant"]
-        told = conversation(wanted, questions)[-1]
+        told = conversation(wanted, questions, self._guide_for(view))[-1]
         if told.how == "indifferent":
             return UserReply("i do not mind", "unknown")
         if told.how == "vague":
@@ -270,3 +296,20 @@ class Travel(Gym):
         if told.how == "again":
             return UserReply(f"as i said , {words}", "repeat")
         return UserReply(words if told.how == "asked" else f"by the way , {words}", "inform")
+
+    def _guide_for(self, view: UserView) -> Guide:
+        """How the user of a task reads questions: those of imported tasks have their own cues."""
+        if not any(IMPORTED in fact.name for fact in view.facts):
+            return self._guide
+        cues: dict[str, dict[str, Sequence[str]]] = {}
+        for fact in view.facts:
+            name, _, aspect = fact.name.partition(" ")
+            cues.setdefault(name, {})[aspect] = fact.cues
+        return ImportedGuide(cues)
+
+
+def steps(wanted: Preferences) -> tuple[str, ...]:
+    """The milestones of a trip: each preference heard, each thing searched for and found."""
+    heard = [f"heard {name} {aspect}" for name, own in wanted.items() for aspect in own]
+    done = [f"{did} {name}" for name in wanted for did in ("searched", "found")]
+    return (*heard, *done)

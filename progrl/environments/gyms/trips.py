@@ -6,6 +6,7 @@ from functools import lru_cache
 from random import Random
 
 from progrl.dialogue.acts import contains, mentions, normal
+from progrl.environments.gyms.recognise import Judge, Subject, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +124,16 @@ def dimensions_in(text: str) -> tuple[str, ...]:
     return tuple(name for name, nouns in NOUNS.items() if contains(text, nouns))
 
 
+_SUBJECTS = {
+    name: [Subject(a.name, a.cues, f"which {a.cues[0]} do you want for the {name} ?") for a in own]
+    for name, own in DIMENSIONS.items()
+}
+
+
 @lru_cache(maxsize=65536)
-def aspects_in(text: str, dimension: str) -> tuple[str, ...]:
-    """The aspects of a dimension that a question asks for."""
-    text = normal(text)
-    return tuple(a.name for a in DIMENSIONS[dimension] if contains(text, a.cues))
+def aspects_in(text: str, dimension: str, judge: Judge | None = None) -> tuple[str, ...]:
+    """The aspects of a dimension that a question asks for; a judge is asked last."""
+    return tuple(about(text, _SUBJECTS[dimension], judge))
 
 
 @lru_cache(maxsize=65536)
@@ -140,6 +146,46 @@ def values_in(text: str, dimension: str) -> tuple[tuple[str, str], ...]:
         for value in a.values
         if mentions(text, value)
     )
+
+
+class Guide:
+    """What may be booked in a trip of ours: how words about it are read."""
+
+    def __init__(self, judge: Judge | None = None) -> None:
+        self._judge = judge
+
+    def dimensions_in(self, text: str) -> Sequence[str]:
+        """The dimensions that a text is about."""
+        return dimensions_in(text)
+
+    def aspects_in(self, text: str, dimension: str) -> Sequence[str]:
+        """The aspects of a dimension that a question asks for."""
+        return aspects_in(text, dimension, self._judge)
+
+
+class ImportedGuide(Guide):
+    """The same for an imported trip, whose preferences are texts.
+
+    Args:
+        cues: by dimension and aspect the phrases that ask for it.
+    """
+
+    def __init__(self, cues: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
+        super().__init__()
+        self._cues = cues
+
+    def dimensions_in(self, text: str) -> Sequence[str]:
+        """The dimensions that a text names."""
+        text = normal(text.replace("_", " "))
+        return [name for name in self._cues if mentions(text, name.replace("_", " "))]
+
+    def aspects_in(self, text: str, dimension: str) -> Sequence[str]:
+        """The aspects of which a phrase stands in the text."""
+        text = normal(text)
+        return [name for name, cues in self._cues[dimension].items() if contains(text, cues)]
+
+
+OURS = Guide()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +201,7 @@ PATIENT = 3
 """After so many of the agent's words that found out nothing, the user volunteers a preference."""
 
 
-def conversation(wanted: Preferences, questions: Sequence[str]) -> list[Told]:
+def conversation(wanted: Preferences, questions: Sequence[str], guide: Guide = OURS) -> list[Told]:
     """What the user tells after each of the agent's words: one preference at a time.
 
     A question asks for an aspect. Where it does not say of what, it may be of anything.
@@ -163,20 +209,21 @@ def conversation(wanted: Preferences, questions: Sequence[str]) -> list[Told]:
     known: set[tuple[str, str]] = set()
     answers, idle = [], 0
     for question in questions:
-        told = _told(wanted, question, known)
+        told = _told(wanted, question, known, guide)
         idle = 0 if told.how == "asked" else idle + 1
-        left = [(d, a) for d, aspects in wanted.items() for a in aspects if (d, a) not in known]
-        if idle == PATIENT and left:
-            told, idle = Told("volunteered", *left[0]), 0
+        if idle == PATIENT:
+            left = [(d, a) for d, aspects in wanted.items() for a in aspects if (d, a) not in known]
+            if left:
+                told, idle = Told("volunteered", *left[0]), 0
         if told.how in ("asked", "volunteered"):
             known.add((told.dimension, told.aspect))
         answers.append(told)
     return answers
 
 
-def _told(wanted: Preferences, question: str, known: set[tuple[str, str]]) -> Told:
-    about = [name for name in dimensions_in(question) if name in wanted] or list(wanted)
-    asked = [(name, aspect) for name in about for aspect in aspects_in(question, name)]
+def _told(wanted: Preferences, question: str, known: set[tuple[str, str]], guide: Guide) -> Told:
+    named = [name for name in guide.dimensions_in(question) if name in wanted] or list(wanted)
+    asked = [(name, aspect) for name in named for aspect in guide.aspects_in(question, name)]
     mine = [(name, aspect) for name, aspect in asked if aspect in wanted[name]]
     fresh = [pair for pair in mine if pair not in known]
     if fresh:

@@ -92,8 +92,9 @@ class TurtleEnvironment(GymEnvironment):
         if verdict is not None and len(asked) == 1 and not _NEGATED.search(self._question):
             ((part, named),) = asked.items()
             holds = verdict[1].startswith("y")
-            left = self.left.get(part, [])
-            self.left[part] = [name for name in left if (name in named) == holds]
+            if part in self.left:
+                left = self.left[part]
+                self.left[part] = [name for name in left if (name in named) == holds]
         return super().hear(reply)
 
     def needed(self) -> Sequence[str]:
@@ -227,7 +228,7 @@ class Turtle(Gym):
             query,
             {"criteria": criteria},
             {"candidates": candidates},
-            _steps(parts),
+            steps(parts),
         )
 
     def environment(self) -> TurtleEnvironment:
@@ -257,18 +258,20 @@ class Turtle(Gym):
         """Yes where all that the question names is so, maybe where a part of it is."""
         question = history[-1].content
         true = {fact.name for fact in view.facts if fact.value.endswith(YES)}
-        if view.facts and view.facts[0].name in ANSWERS:
+        if all(fact.name in ANSWERS for fact in view.facts):
             held = [bool(n & true) for n in answers_in(question, self._judge).values()]
+            half = any(held)
         else:
             held = [word in true for word in sorted(stems(question))]
+            half = 2 * sum(held) >= len(held)
         if not held:
             return UserReply("i can say yes , no or maybe only", "unknown")
-        if any(held) and not all(held):
+        if half and not all(held):
             return UserReply(random.choice(_WORDINGS[MAYBE]), "inform")
         right = all(held) != bool(_NEGATED.search(question))
         return UserReply(random.choice(_WORDINGS[YES if right else NO]), "inform")
 
 
-def _steps(names: Sequence[str]) -> tuple[str, ...]:
+def steps(names: Sequence[str]) -> tuple[str, ...]:
     """The milestones of a riddle: each of its criteria, and all of it."""
     return (*(f"explained {name}" for name in names), "solved")

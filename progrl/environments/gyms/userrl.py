@@ -1,108 +1,40 @@
 """Import of UserRL's own data files: their records become tasks of the same gyms."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from progrl.dialogue.tasks import Task
 from progrl.environments.gyms.base import MOST_TURNS, Draft, Gym
 from progrl.environments.gyms.function import Function
 from progrl.environments.gyms.intention import Intention
-from progrl.environments.gyms.recognise import cues_of
+from progrl.environments.gyms.persuade import FAR_END, Persuade
+from progrl.environments.gyms.persuade import steps as stances
+from progrl.environments.gyms.recognise import cues_of, sentences, stems
 from progrl.environments.gyms.rules import evaluate
 from progrl.environments.gyms.telepathy import Telepathy, names_of
+from progrl.environments.gyms.travel import IMPORTED, Travel
+from progrl.environments.gyms.travel import steps as travelled
+from progrl.environments.gyms.turtle import Turtle
+from progrl.environments.gyms.turtle import steps as explained
+from progrl.environments.gyms.userrl_records import (
+    FunctionRecord,
+    IntentionRecord,
+    PersuadeRecord,
+    Record,
+    TauRecord,
+    TelepathyRecord,
+    TravelRecord,
+    TurtleRecord,
+)
 from progrl.errors import DataError
 from progrl.files import digest, read_json
-
-Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
-
-
-class _Record(BaseModel):
-    # What other fields a file has is no concern of ours; those that are read are read strictly.
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
-
-
-class _Detail(_Record):
-    description: Text
-    importance: Literal["1", "2", "3"]
-    inquiry: Text
-    options: list[Text] = Field(min_length=1)
-
-
-class _Intention(_Record):
-    id: Text
-    category: Text
-    task: Text
-    missing_details: list[_Detail] = Field(min_length=1, max_length=MOST_TURNS)
-
-
-class _Telepathy(_Record):
-    id: Text
-    title: Text
-    description: Text
-    goal: Text
-    target_entity: Text
-    category: Text
-
-
-class _Function(_Record):
-    id: Text
-    rule: Text
-    test_case: list[int] = Field(min_length=4, max_length=4)
-    expected_result: float
-
-
-class _Criterion(_Record):
-    statement: Text
-    score: float = Field(gt=0, le=1)
-
-
-class _Story(_Record):
-    new_title: Text
-    new_surface: Text
-    new_bottom: Text
-    evaluation: list[_Criterion] = Field(min_length=1)
-
-
-class _Call(_Record):
-    name: Text
-    kwargs: dict[str, Any]
-
-
-class _Order(_Record):
-    user_id: Text
-    actions: list[_Call]
-    instruction: Text
-    outputs: list[str]
-
-
-class _Info(_Record):
-    task: _Order
-
-
-class _Tau(_Record):
-    id: Text
-    obs: str
-    info: _Info
-
-
-class _Wishes(_Record):
-    preferences: list[tuple[Text, Text, Text, Any]] = Field(min_length=1)
-    best_id: Text
-    correct_ids: list[Text] = Field(min_length=1)
-
-
-class _Travel(_Record):
-    id: Text
-    scenario: Text
-    initial_desc: Text
-    dimensions: list[Text] = Field(min_length=1)
-    preferences: dict[str, _Wishes]
 
 
 class _Wrong(Exception):
@@ -195,7 +127,7 @@ def _task(gym: Gym, draft: Draft, level: int, key: str) -> Task:
     return replace(task, expert_turns=gym.expert_turns(task) or MOST_TURNS)
 
 
-def _function(record: _Function) -> tuple[Draft, int]:
+def _function(record: FunctionRecord) -> tuple[Draft, int]:
     try:
         value = evaluate(record.rule, record.test_case)
     except (ValueError, ArithmeticError) as error:
@@ -208,7 +140,7 @@ def _function(record: _Function) -> tuple[Draft, int]:
     return Draft("imported", query, goal, {"test": record.test_case, "id": record.id}), level
 
 
-def _telepathy(record: _Telepathy) -> tuple[Draft, int]:
+def _telepathy(record: TelepathyRecord) -> tuple[Draft, int]:
     names = names_of(record.title, record.target_entity)
     if not names:
         raise _Wrong("target_entity", "it names nothing that could be guessed")
@@ -218,7 +150,7 @@ def _telepathy(record: _Telepathy) -> tuple[Draft, int]:
     return Draft("imported", record.description, goal, setup), 5
 
 
-def _intention(record: _Intention) -> tuple[Draft, int]:
+def _intention(record: IntentionRecord) -> tuple[Draft, int]:
     details = record.missing_details
     cues = cues_of(tuple(f"{d.description} {d.inquiry}" for d in details), record.task)
     random = Random(digest(record.model_dump()))
@@ -244,22 +176,118 @@ def _intention(record: _Intention) -> tuple[Draft, int]:
     return Draft("imported", record.task, {"told": {}, "missing": missing}, setup, steps), level
 
 
+_FILLING = "includes explains mentions concludes connects involves provides protagonist"
+"""What criteria say of any story: no telling words."""
+
+
+def _turtle(record: TurtleRecord) -> tuple[Draft, int]:
+    whole = sum(criterion.score for criterion in record.evaluation)
+    if abs(whole - 1) > 0.01:
+        raise _Wrong("evaluation", f"the scores sum to {whole:g}, not to 1")
+    criteria: list[dict[str, Any]] = [
+        {"name": str(number), "weight": c.score / whole, "statement": c.statement}
+        for number, c in enumerate(record.evaluation, start=1)
+    ]
+    statements = " ".join(c.statement for c in record.evaluation)
+    goal = {
+        "criteria": criteria,
+        "surface": f"{record.new_title} {record.new_surface} {_FILLING}",
+        "story": f"{record.new_surface} {record.new_bottom} {statements}",
+    }
+    setup = {"candidates": {}, "title": record.new_title}
+    names = explained([c["name"] for c in criteria])
+    return Draft("imported", record.new_surface, goal, setup, names), min(5, len(criteria))
+
+
+_CLAUSE = re.compile(r"[,;:]|\b(?:and|because|since|but|as)\b")
+
+
+def _reasons(argument: str | list[str]) -> list[str]:
+    """The reasons of an argument: its sentences, or the clauses of a single one."""
+    text = argument if isinstance(argument, str) else " . ".join(argument)
+    for parts in (sentences(text), _CLAUSE.split(text)):
+        found = [" ".join(part.lower().split()).rstrip(" .!?") for part in parts if stems(part)]
+        if len(found) > 1:
+            return list(dict.fromkeys(found))[:FAR_END]
+    return found
+
+
+def _persuade(record: PersuadeRecord) -> tuple[Draft, int]:
+    reasons = _reasons(record.argument)
+    if len(reasons) < 2:
+        raise _Wrong("argument", "it gives fewer than two reasons, which there is to move")
+    cues = cues_of(tuple(reasons), record.claim)
+    each, more = divmod(FAR_END, len(reasons))
+    concerns = [
+        {
+            "name": f"reason {number + 1}",
+            "weight": each + (number < more),
+            "worry": reason,
+            "cues": [reason, *cues[number]],
+            "case": f"it can be seen in another way that {reason}",
+            "told": False,
+        }
+        for number, reason in enumerate(reasons)
+    ]
+    setup = {"topic": record.claim, "id": str(record.id)}
+    draft = Draft("imported", record.claim, {"concerns": concerns}, setup, stances())
+    return draft, min(5, len(reasons))
+
+
+def _travel(record: TravelRecord) -> tuple[Draft, int]:
+    wanted: dict[str, dict[str, str]] = {}
+    phrases: dict[str, dict[str, list[str]]] = {}
+    fitting: dict[str, list[str]] = {}
+    for number, dimension in enumerate(record.dimensions):
+        wishes = record.preferences.get(dimension)
+        if wishes is None:
+            raise _Wrong(f"dimensions.{number}", f"there are no preferences for {dimension}")
+        name = "_".join(dimension.lower().split())
+        if name in wanted:
+            raise _Wrong(f"dimensions.{number}", "the same as an earlier one")
+        own = cues_of(tuple(text for _, _, text, _ in wishes.preferences))
+        wanted[name], phrases[name] = {}, {}
+        for place, (aspect, part, text, _) in enumerate(wishes.preferences):
+            key = f"{aspect}{IMPORTED}{part}{IMPORTED}{place + 1}"
+            wanted[name][key] = text
+            phrases[name][key] = [f"{aspect} {part}".lower(), part.lower(), *own[place]]
+        known = [key for ids in fitting.values() for key in ids]
+        fitting[name] = list(dict.fromkeys([wishes.best_id, *wishes.correct_ids]))
+        if any(key in known for key in fitting[name]):
+            raise _Wrong(f"preferences.{dimension}", "an option of another dimension has its id")
+    goal = {
+        "wanted": wanted,
+        "fitting": fitting,
+        "best": {name: keys[0] for name, keys in fitting.items()},
+    }
+    setup = {
+        "options": {name: {key: {} for key in keys} for name, keys in fitting.items()},
+        "cues": phrases,
+        "id": record.id,
+        "scenario": record.scenario,
+    }
+    count = sum(len(own) for own in wanted.values())
+    draft = Draft("imported", record.initial_desc, goal, setup, travelled(wanted))
+    return draft, min(5, max(1, count // 2))
+
+
 @dataclass(frozen=True, slots=True)
 class _Form:
     """A kind of record, known by a field that no other kind has; the gym that plays it, if any."""
 
     name: str
     mark: str
-    model: type[_Record]
+    model: type[Record]
     gym: Callable[[], Gym] | None = None
     draft: Callable[[Any], tuple[Draft, int]] | None = None
 
 
 _FORMS = (
-    _Form("function", "rule", _Function, Function, _function),
-    _Form("intention", "missing_details", _Intention, Intention, _intention),
-    _Form("telepathy", "target_entity", _Telepathy, Telepathy, _telepathy),
-    _Form("turtle", "new_bottom", _Story),
-    _Form("tau", "info", _Tau),
-    _Form("travel", "dimensions", _Travel),
+    _Form("function", "rule", FunctionRecord, Function, _function),
+    _Form("intention", "missing_details", IntentionRecord, Intention, _intention),
+    _Form("telepathy", "target_entity", TelepathyRecord, Telepathy, _telepathy),
+    _Form("turtle", "new_bottom", TurtleRecord, Turtle, _turtle),
+    _Form("persuade", "claim", PersuadeRecord, Persuade, _persuade),
+    _Form("travel", "dimensions", TravelRecord, Travel, _travel),
+    _Form("tau", "info", TauRecord),
 )

@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ from typer.testing import CliRunner
 
 from progrl.agent.seats import ExpertAgent
 from progrl.cli.app import app
+from progrl.dialogue.messages import Message
+from progrl.environments.gyms.persuade import worth
+from progrl.environments.gyms.turtle import Turtle
 from progrl.environments.gyms.userrl import import_userrl
 from progrl.environments.registry import domain
 from progrl.errors import ConfigurationError, DataError
@@ -68,11 +72,19 @@ TRAVEL = {
     "dimensions": ["hotel"],
     "preferences": {
         "hotel": {
-            "preferences": [["price", "total", "cheap", "I save money."]],
-            "best_id": "H1",
+            "preferences": [
+                ["price", "total", "I count every penny.", True],
+                ["price", "breakfast", "I dine at dawn.", False],
+            ],
+            "best_id": "H2",
             "correct_ids": ["H1", "H2"],
         }
     },
+}
+PERSUADE = {
+    "id": "p1",
+    "claim": "Lifts should be abolished.",
+    "argument": "Climbing strengthens the legs. Motors swallow electricity.",
 }
 
 
@@ -85,6 +97,7 @@ def folder(tmp_path: Path) -> Path:
         "stories": {"7": STORY},
         "tau": [TAU],
         "travel": [TRAVEL],
+        "persuade": [PERSUADE],
     }
     for name, value in files.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(value))
@@ -99,8 +112,9 @@ def run(*arguments: str) -> tuple[int, Any]:
 def test_a_folder_is_imported_and_the_tasks_played(folder: Path, tmp_path: Path) -> None:
     code, told = run(str(folder), "--output", str(tmp_path / "out"))
     assert code == 0
-    assert told["imported"] == {"function": 1, "intention": 1, "telepathy": 1}
-    assert told["without_gym"] == {"tau": 1, "travel": 1, "turtle": 1}
+    names = ("function", "intention", "persuade", "telepathy", "travel", "turtle")
+    assert told["imported"] == dict.fromkeys(names, 1)
+    assert told["without_gym"] == {"tau": 1}
     assert told["bad"] == []
     for name in told["imported"]:
         played = domain(name, {"imported": told["files"][name]})
@@ -125,6 +139,19 @@ def test_all_fields_arrive(folder: Path) -> None:
     assert (first["importance"], second["importance"]) == (3, 1)
     assert first["value"] in first["options"]
     assert second["inquiry"] == "In which room will it stand?"
+    (story,), (claim,), (trip,) = tasks["turtle"], tasks["persuade"], tasks["travel"]
+    assert story.query == STORY["new_surface"]
+    assert [c["statement"] for c in story.goal["criteria"]] == ["Her house burned."]
+    assert STORY["new_bottom"] in story.goal["story"]
+    assert claim.query == PERSUADE["claim"]
+    assert [c["weight"] for c in claim.goal["concerns"]] == [3, 3]
+    assert claim.goal["concerns"][0]["worry"] == "climbing strengthens the legs"
+    assert trip.query == TRAVEL["initial_desc"]
+    assert list(trip.goal["wanted"]["hotel"].values()) == [
+        "I count every penny.",
+        "I dine at dawn.",
+    ]
+    assert (trip.goal["best"], trip.goal["fitting"]) == ({"hotel": "H2"}, {"hotel": ["H2", "H1"]})
 
 
 @pytest.mark.parametrize(
@@ -135,6 +162,47 @@ def test_an_imported_thing_is_named_exactly(folder: Path, guess: str, right: boo
     environment = domain("telepathy").environment()
     environment.reset(import_userrl(folder).tasks["telepathy"][0])
     assert (do(environment, "answer", guess).reward == 1.0) == right
+
+
+def test_an_imported_riddle_is_played_by_hand(folder: Path) -> None:
+    played = domain("turtle")
+    task = import_userrl(folder).tasks["turtle"][0]
+    environment = played.environment()
+    environment.reset(task)
+    assert do(environment, "search", "everything").observation == "nothing is known about it"
+    assert do(environment, "answer", "She was glad of the rain").reward == 0.0
+    own, view = Turtle(), Turtle().user_view(task)
+    for question, starts in [
+        ("had a fire burned the house ?", "ye"),
+        ("was it about an umbrella ?", "no"),
+        ("did the house get an umbrella ?", ("maybe", "partly")),
+    ]:
+        history = [Message("user", task.query), Message("assistant", question)]
+        assert own.answer(history, view, Random(1)).text.startswith(starts), question
+    assert do(environment, "answer", "the house of hers burned").done
+    assert environment.outcome().success
+
+
+def test_an_imported_claim_is_played_by_hand(folder: Path) -> None:
+    environment = domain("persuade").environment()
+    environment.reset(import_userrl(folder).tasks["persuade"][0])
+    assert do(environment, "action", "lifts are cheap .").reward == 0.0
+    assert do(environment, "action", "legs can be trained without climbing .").reward == worth(3)
+    assert do(environment, "action", "motors hardly need electricity .").done
+
+
+def test_an_imported_trip_is_played_by_hand(folder: Path) -> None:
+    environment = domain("travel").environment()
+    environment.reset(import_userrl(folder).tasks["travel"][0])
+    assert do(environment, "action", "tell me about yourself").reward == 0.0
+    assert do(environment, "action", "what of breakfast ?").reward == 0.2
+    assert do(environment, "search", "hotel breakfast").reward == 0.0
+    found = do(environment, "search", "hotel , count every penny , dine at dawn")
+    assert (found.reward, found.observation) == (0.2, "H1 ; H2")
+    assert do(environment, "answer", "H3").failed
+    assert do(environment, "answer", "h1").reward == 0.8
+    end = do(environment, "answer", "H2")
+    assert (end.reward, end.done) == (1.0, True)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +222,11 @@ def test_an_imported_thing_is_named_exactly(folder: Path, guess: str, right: boo
             "missing_details.0.importance",
         ),
         ({**STORY, "evaluation": [{"statement": "x", "score": "y"}]}, "evaluation.0.score"),
+        ({**STORY, "evaluation": [{"statement": "x", "score": 0.4}]}, "evaluation"),
+        ({**PERSUADE, "argument": "Climbing"}, "argument"),
+        ({k: v for k, v in PERSUADE.items() if k != "argument"}, "argument"),
+        ({**TRAVEL, "dimensions": ["hotel", "car"]}, "dimensions.1"),
+        ({**TRAVEL, "dimensions": ["hotel", "hotel"]}, "dimensions.1"),
         ({**TAU, "info": {"task": {}}}, "info.task.user_id"),
         ({**TRAVEL, "preferences": {"hotel": {}}}, "preferences.hotel.preferences"),
         ({"id": "x"}, "-"),
@@ -194,7 +267,9 @@ def test_real_samples_are_imported_and_solved() -> None:
         "function": 40,
         "intention": 25,
         "telepathy": 30,
+        "turtle": 15,
     }
+    assert found.unplayed == {"tau": 20}
     for name, tasks in found.tasks.items():
         done = episodes(domain(name), ExpertAgent(), tasks, horizon=16)
         assert sum(t.success for t in done) >= 0.98 * len(done), name
