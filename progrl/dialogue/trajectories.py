@@ -67,6 +67,7 @@ class Turn:
         milestones: reached in this turn.
         failed: the action was malformed or its call returned an error.
         act: the user's dialogue act, "" where no user spoke.
+        user_calls: what the user called before it answered, each with what it returned.
         context: ids read before the agent wrote: the opening prompt or the last observation.
         sampled: ids that the policy sampled; these alone enter a loss.
         logprobs: of `sampled`, under the policy, the bias and the temperature that sampled them.
@@ -83,6 +84,7 @@ class Turn:
     milestones: tuple[str, ...] = ()
     failed: bool = False
     act: str = ""
+    user_calls: tuple[tuple[ToolCall, str], ...] = ()
     context: Sequence[int] = ()
     sampled: Sequence[int] = ()
     logprobs: Sequence[float] = ()
@@ -167,6 +169,10 @@ def _action_json(action: Action | None) -> dict[str, Any] | None:
             return None
 
 
+def _user_call_json(call: ToolCall, returned: str) -> list[Any]:
+    return [call.name, dict(call.arguments), returned]
+
+
 def _action(value: dict[str, Any] | None) -> Action | None:
     if value is None:
         return None
@@ -191,6 +197,7 @@ def record(trajectory: Trajectory) -> dict[str, Any]:
             "act": t.act,
             "tokens": [len(t.context), len(t.sampled)],
             **({"bias": [list(pair) for pair in t.bias]} if t.bias else {}),
+            **({"user_calls": [_user_call_json(*c) for c in t.user_calls]} if t.user_calls else {}),
         }
         for t in trajectory.turns
     ]
@@ -273,6 +280,10 @@ def _trajectory(
         context, sampled = t.pop("tokens")
         middle, end = at + context, at + context + sampled
         bias = tuple((int(token), float(value)) for token, value in t.pop("bias", ()))
+        user_calls = tuple(
+            (ToolCall(name, arguments), returned)
+            for name, arguments, returned in t.pop("user_calls", ())
+        )
         turns.append(
             Turn(
                 **{**t, "action": _action(t["action"]), "milestones": tuple(t["milestones"])},
@@ -280,6 +291,7 @@ def _trajectory(
                 sampled=arrays["ids"][middle:end].tolist(),
                 logprobs=arrays["logprobs"][at_sampled : at_sampled + sampled].tolist(),
                 bias=bias,
+                user_calls=user_calls,
             )
         )
         at, at_sampled = end, at_sampled + sampled

@@ -78,7 +78,8 @@ class UserReply:
             ask (says what it still wants), wait, clarify, confirm, correct, challenge,
             change_goal, thank, leave (without its goal); "none" where no user answers.
         leaves: the user ends the conversation with this reply.
-        calls: of the user's own tools, applied by the environment.
+        calls: of the user's own tools. The environment applies each, and the user is asked again
+            with what they returned; the agent hears nothing of it before the user speaks.
     """
 
     text: str

@@ -63,7 +63,8 @@ class Environment(Protocol):
         ...
 
     def hear(self, reply: UserReply) -> StepResult:
-        """Take in the user's answer and apply the calls of the user's own tools."""
+        """Take in the user's answer, or apply the one call in it of the user's own tools: the
+        observation is what that returned, for the user alone."""
         ...
 
     def outcome(self) -> Outcome:

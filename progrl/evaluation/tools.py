@@ -106,6 +106,8 @@ def _repeat(turn: Turn, environment: Environment, trajectory: Trajectory) -> Non
                 )
         case Say():
             environment.step(turn.action)
+            for call, _ in turn.user_calls:
+                environment.hear(UserReply("", turn.act, calls=(call,)))
             if turn.source == "user":
                 leaves = trajectory.end is End.LEFT and turn is trajectory.turns[-1]
                 environment.hear(UserReply(turn.observation, turn.act, leaves))

@@ -20,6 +20,8 @@ from progrl.users.contracts import Profile, UserSimulator
 
 logger = logging.getLogger(__name__)
 _ROUNDING = 1e-9
+USER_CALLS = 30
+"""Of the user's own tools, before it must speak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,10 @@ class _Episode:
 
     async def _hear(self, turn: Turn) -> End | None:
         reply = await self._reply()
+        while reply.calls:
+            if self._apply(turn, reply):
+                return End.DONE
+            reply = await self._reply()
         turn.source, turn.observation, turn.act = "user", reply.text, reply.act
         with self.clock.measure("environment"):
             result = self.environment.hear(reply)
@@ -193,6 +199,21 @@ class _Episode:
         if reply.leaves:
             return End.LEFT
         return End.DONE if result.done else None
+
+    def _apply(self, turn: Turn, reply: UserReply) -> bool:
+        """Apply the calls of the user's own tools; whether the episode is over."""
+        for call in reply.calls:
+            if len(turn.user_calls) == USER_CALLS:
+                raise UserFault(f"the user called {USER_CALLS} tools without a word")
+            with self.clock.measure("environment"):
+                result = self.environment.hear(UserReply("", reply.act, calls=(call,)))
+            self._gain(turn, result)
+            turn.act = reply.act
+            turn.user_calls += ((call, result.observation),)
+            self.history.append(Message("tool", result.observation, call))
+            if result.done:
+                return True
+        return False
 
     async def _reply(self) -> UserReply:
         try:

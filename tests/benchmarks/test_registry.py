@@ -28,7 +28,7 @@ ASKED_FOR = {
     "agentbench",
     "acebench",
 }
-RUNS = {"bfcl_v3_multi_turn", "babyai", "textcraft", "document_search"}
+RUNS = {name for name, each in BENCHMARKS.items() if each.adapter and not each.server}
 
 
 def run(*args: str) -> Result:
@@ -70,7 +70,13 @@ def test_what_is_missing_is_named_with_the_line_that_installs_it(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("benchmarks", "gold", "tau2_retail"), "no adapter"),
+        (("benchmarks", "gold", "agentbench"), "Docker"),
+        (("benchmarks", "install", "tau_bench_retail"), "TAU_BENCH"),
+        (
+            ("evaluate", "--benchmark", "textcraft", "--agent", "random", "--user", "human"),
+            "has no effect on textcraft",
+        ),
+        (("evaluate", "--trials", "2"), "without --benchmark"),
         (("benchmarks", "gold", "webarena"), "must run elsewhere"),
         (("benchmarks", "gold", "textkraft"), "is it textcraft"),
         (("benchmarks", "install", "textcraft"), "progrl[textcraft]"),
