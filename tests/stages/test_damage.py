@@ -26,6 +26,7 @@ FEW = (
     "grpo.checkpoint_every=1",
     "grpo.probe_every=1",
     "grpo.probe_tasks=8",
+    "grpo.keep=best",
 )
 
 
