@@ -1,5 +1,6 @@
 """Games that their players chose to keep: trajectories, a pair of files each."""
 
+import contextlib
 import re
 import secrets
 from pathlib import Path
@@ -26,7 +27,8 @@ def save(folder: Path, trajectory: Trajectory) -> str:
     try:
         write_trajectories(records, [trajectory])
     except DataError:
-        arrays.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            arrays.unlink()
         raise
     return name
 

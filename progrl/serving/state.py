@@ -1,8 +1,11 @@
 """A game as its player may see it, as JSON values."""
 
+from dataclasses import replace
 from typing import Any
 
 from progrl.dialogue.trajectories import Trajectory
+from progrl.environments.choices import FINISH, ChoiceDomain
+from progrl.environments.contracts import Domain
 from progrl.reporting.viewer import Entry, ending, entries
 from progrl.serving.dealer import Dealer
 from progrl.serving.games import Game
@@ -33,7 +36,19 @@ def state_of(game: Game, dealer: Dealer) -> dict[str, Any]:
 def _entries(game: Game) -> list[dict[str, Any]]:
     if game.trajectory is None:
         return [_entry(Entry("user", game.spec.task.query), False)]
-    return [_entry(entry, game.over) for entry in entries(game.trajectory)]
+    shown = [entry for entry in entries(game.trajectory) if entry.text or entry.kind != "result"]
+    return [_entry(_spoken(entry, game.domain), game.over) for entry in shown]
+
+
+def _spoken(entry: Entry, domain: Domain) -> Entry:
+    """Words to the user, where a domain of three choices has the agent say them by a call."""
+    if entry.kind != "call" or not isinstance(domain, ChoiceDomain):
+        return entry
+    given = dict(entry.arguments)
+    spoken = [FINISH] if (domain.choices or {}).get("action") else ["action", FINISH]
+    if entry.failed or given.get("choice") not in spoken:
+        return entry
+    return replace(entry, kind="say", text=given["content"], arguments=())
 
 
 def _entry(entry: Entry, over: bool) -> dict[str, Any]:
