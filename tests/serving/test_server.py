@@ -111,6 +111,25 @@ def test_the_brief_lacks_what_the_agent_is_to_find_out(house: Client) -> None:
     assert hidden
 
 
+def test_a_change_of_goal_is_told_when_it_is_due(tmp_path: Path) -> None:
+    retail = DOMAINS["retail"]
+    level = next(
+        task.level
+        for task in retail.tasks("validation", 1)
+        if (change := retail.user_view(task).change) and change.at_reply == 1
+    )
+    with serving(tmp_path) as client:
+        for _ in range(60):
+            game = client.begin(level=level)
+            state = client.turn(game)
+            if state["status"] != "over" and state["change"]:
+                break
+            client.post(f"/api/games/{game}/end")
+        after = state["brief"]
+        state = client.say(game, text=state["change"], leave=False)
+        assert (state.get("change"), state["brief"]) == ("", after)
+
+
 def test_a_reload_finds_the_same_game_and_a_second_answer_is_refused(house: Client) -> None:
     game = house.begin()
     before = house.turn(game)
