@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,18 @@ from progrl.environments.contracts import Answering
 from progrl.errors import ConfigurationError
 
 Status = Literal["installed", "missing", "needs server", "not available"]
+
+
+PROGRAMS = {
+    "java": ("java",),
+    "chromium": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"),
+}
+"""Programs that benchmarks need, with the names that they go by."""
+
+
+def program(name: str) -> str | None:
+    """The path of a program, by one of its `PROGRAMS` names; None where there is none."""
+    return next(filter(None, map(shutil.which, PROGRAMS[name])), None)
 
 
 class Adapter(Answering, Protocol):
@@ -38,6 +51,7 @@ class Benchmark:
         adapter: makes the adapter; None where there is none.
         modules: that must be importable.
         install: the line that brings what is missing.
+        programs: of `PROGRAMS` that must be found.
         isolated: requirements that are installed without their dependencies, in a folder of their
             own, because these would change versions of ours.
         folder: of the isolated packages, where several benchmarks share one; else its own.
@@ -53,6 +67,7 @@ class Benchmark:
     adapter: Callable[[], Adapter] | None = None
     modules: tuple[str, ...] = ()
     install: str = ""
+    programs: tuple[str, ...] = ()
     isolated: tuple[str, ...] = ()
     folder: str = ""
     checkout: str = ""
@@ -61,13 +76,13 @@ class Benchmark:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The modules that are not here; nothing is imported to find out."""
+        """The modules and programs that are not here; nothing is imported to find out."""
         if self.checkout:
             return () if self._checked_out() else (f"a checkout, named by {self.checkout}",)
         return tuple(
             name
-            for name in self.modules
-            if importlib.util.find_spec(name) is None
+            for name in (*self.modules, *self.programs)
+            if (program(name) if name in PROGRAMS else importlib.util.find_spec(name)) is None
             and not (self.isolated and importable(self.place, name))
         )
 

@@ -110,7 +110,18 @@ _ALL = (
         )
         for name in ("retail", "airline")
     ),
-    Benchmark("scienceworld", "ScienceWorld (needs Java)", "Apache-2.0", why=_NOT_YET),
+    *(
+        Benchmark(
+            f"scienceworld{suite}",
+            f"ScienceWorld{words}",
+            "Apache-2.0",
+            _lazily("scienceworld", f"ScienceWorld{suite[1:].title()}"),
+            ("scienceworld", "py4j"),
+            f"install Java 17, and {_extra('scienceworld')}",
+            ("java",),
+        )
+        for suite, words in (("", ""), ("_short", ", tasks of at most 20 commands"))
+    ),
     Benchmark("miniwob", "MiniWoB++ (needs Chromium)", "MIT", why=_NOT_YET),
     Benchmark(
         "webarena",

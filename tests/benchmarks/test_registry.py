@@ -20,6 +20,7 @@ ASKED_FOR = {
     "tau2_telecom",
     "babyai",
     "scienceworld",
+    "scienceworld_short",
     "miniwob",
     "webarena",
     "textcraft",
