@@ -140,6 +140,9 @@ class PersonUser:
         heard = list(history)
         if len(history) <= 2:
             self._ask = self._begin(view)
+        last = heard[-1]
+        if last.call is not None:
+            heard[-1] = Message("tool", f"[{last.call.name} on your side] {last.content}")
         while True:
             reply = await HumanUser(self._ask).reply(heard, view, profile)
             command, _, rest = reply.text.partition(" ")

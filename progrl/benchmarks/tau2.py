@@ -37,8 +37,13 @@ TURNS = 100
 """Of the agent: the package allows 200 messages of all sides."""
 MOST_ERRORS = 10
 """Calls that fail, until the package ends the conversation without reward."""
-PARTS = {"DB": "database", "ENV_ASSERTION": "assertions", "ACTION": "actions"}
-COMMUNICATE = "communicated"
+PARTS = {
+    "DB": "database",
+    "ENV_ASSERTION": "assertions",
+    "ACTION": "actions",
+    "COMMUNICATE": "communicated",
+}
+"""Of a reward, as milestones."""
 _STEPS = (1, 3, 6, 9)
 """Most gold actions of the levels 1 to 4."""
 
@@ -165,8 +170,7 @@ class Tau2Environment(Game):
             raise EnvironmentFault(
                 f"{self._task.domain}: the evaluator failed on task {name}: {error}"
             ) from None
-        names = PARTS | {"COMMUNICATE": COMMUNICATE}
-        values = {names[kind]: value == 1.0 for kind, value in parts.items() if kind in names}
+        values = {PARTS[kind]: value == 1.0 for kind, value in parts.items() if kind in PARTS}
         return {m.name: values[m.name] for m in self._task.milestones}
 
     def _evaluators(self) -> Iterator[tuple[Any, Mapping[str, Any]]]:
@@ -256,15 +260,12 @@ class _Tau2(Customers):
 
     def _milestones(self, criteria: Any) -> tuple[Milestone, ...]:
         """The parts of the reward that decide something in this task, by equal weights."""
-        names = []
-        for kind in criteria.reward_basis:
-            if kind.value == "COMMUNICATE":
-                names += [COMMUNICATE] if criteria.communicate_info else []
-            elif kind.value in PARTS:
-                names.append(PARTS[kind.value])
-            else:
-                raise DataError(f"{self.name}: tasks whose reward has {kind.value} need a judge.")
-        return tuple(Milestone(name, 1 / len(names)) for name in names)
+        kinds = [kind.value for kind in criteria.reward_basis]
+        if judged := [kind for kind in kinds if kind not in PARTS]:
+            raise DataError(f"{self.name}: a task whose reward has {judged[0]} needs a judge.")
+        if not criteria.communicate_info:
+            kinds = [kind for kind in kinds if kind != "COMMUNICATE"]
+        return tuple(Milestone(PARTS[kind], 1 / len(kinds)) for kind in kinds)
 
     def brief(self, view: UserView) -> str:
         """The package's guidelines for users, and the scenario as the package lays it out."""

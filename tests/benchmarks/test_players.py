@@ -101,7 +101,7 @@ def test_a_person_calls_tools_and_is_told_of_calls_that_are_none() -> None:
     assert begun == [VIEW]
     assert shown[0] == "please do toggle_wifi"
     assert "unknown tool toggle_light" in shown[1]
-    assert shown[2] == "Wi-Fi is on"
+    assert shown[2] == "[toggle_wifi on your side] Wi-Fi is on"
 
 
 def test_the_users_calls_are_kept_with_the_trajectory(tmp_path: Path) -> None:
