@@ -31,9 +31,7 @@ class Cache:
         """Make every slot hold at least `length` tokens."""
         if length <= self.capacity:
             return
-        capacity = self.capacity
-        while capacity < length:
-            capacity *= 2
+        capacity = _capacity(length)
         # Born in inference mode, they could not be written outside of it.
         with torch.inference_mode(False):
             self.keys = _grown(self.keys, capacity)
@@ -45,6 +43,18 @@ class Cache:
         for tensor in (self.keys, self.values):
             tensor[:, target, :, :length] = tensor[:, source, :, :length]
         self.lengths[target] = length
+
+
+def slot_bytes(layers: int, kv_heads: int, head_dim: int, dtype: torch.dtype, length: int) -> int:
+    """Bytes that each slot takes once a conversation of `length` tokens is held in one of them."""
+    return 2 * layers * kv_heads * _capacity(length) * head_dim * dtype.itemsize
+
+
+def _capacity(length: int) -> int:
+    capacity = _FIRST
+    while capacity < length:
+        capacity *= 2
+    return capacity
 
 
 def _grown(tensor: torch.Tensor, capacity: int) -> torch.Tensor:

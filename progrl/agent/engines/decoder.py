@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from progrl.agent.engines.cache import Cache
+from progrl.agent.engines.cache import Cache, slot_bytes
 from progrl.errors import ConfigurationError, EngineFault
 
 Ints = NDArray[np.int64]
@@ -110,6 +110,10 @@ class Decoder:
             gate_up=self._copy(m.gate_proj.weight, m.up_proj.weight),
             down=self._copy(m.down_proj.weight),
         )
+
+    def slot_bytes(self, length: int) -> int:
+        """Bytes of a cache's slot once a conversation of `length` tokens is held."""
+        return slot_bytes(self.layers_count, self.kv_heads, self.head_dim, self.dtype, length)
 
     def new_cache(self, slots: int) -> Cache:
         """An empty cache that fits this decoder."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import psutil
 import torch
 from transformers import PreTrainedModel
 
@@ -118,7 +119,8 @@ class LocalEngine:
         share: conversations that open alike are computed once until they part.
 
     Raises:
-        ConfigurationError: the model's architecture is not known, or the window exceeds its limit.
+        ConfigurationError: the model's architecture is not known, the window exceeds its limit, or
+            so many slots would not fit into the memory that is available.
     """
 
     def __init__(
@@ -137,6 +139,7 @@ class LocalEngine:
                 f"agent.window: {self.window} exceeds the {decoder.window} positions of the "
                 "model. Set it lower."
             )
+        _check_room(slots, self.window, decoder.slot_bytes(self.window))
         self.vocabulary = decoder.vocabulary
         self._dtype = dtype
         self._batch = Batch(decoder, slots, share)
@@ -264,3 +267,14 @@ class LocalEngine:
         resting = [seat for seat, c in self._holders.items() if not c.busy]
         if resting:
             self.release(self._holders[min(resting, key=self._batch.used)])
+
+
+def _check_room(slots: int, window: int, each: int) -> None:
+    """Raise ConfigurationError if full windows in all slots would not fit into free memory."""
+    free = int(psutil.virtual_memory().available)
+    if slots * each > free:
+        raise ConfigurationError(
+            f"engine.slots: {slots} conversations of up to {window} tokens would take "
+            f"{slots * each:,} bytes, and {free:,} are available. Set it to {free // each} at "
+            "most, or agent.window lower."
+        )
