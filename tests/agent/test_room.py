@@ -48,9 +48,7 @@ def test_more_slots_than_there_is_memory_for_are_refused(dtype: str) -> None:
 def test_a_configured_engine_is_refused_before_it_allocates() -> None:
     config = load_config(profile="tiny", overrides=["engine.slots=100000000"])
     before = psutil.Process().memory_info().rss
-    with pytest.raises(
-        ConfigurationError, match=r"engine\.slots: 100000000 convers"
-    ):
+    with pytest.raises(ConfigurationError, match=r"engine\.slots: 100000000 convers"):
         engine_of(config, model())
     assert psutil.Process().memory_info().rss - before < 2**28
 
