@@ -12,48 +12,58 @@ _CONCERNS = """
 cost | the money it would take | money , cost , costs , price , budget , expensive , afford
   | it saves money in the end
   | cheap , cheaper , save money , saves money , saving money , costs less , costs little , costs
-  nothing , cost you nothing , free of charge , for free , pays off , pays for itself , affordable
-  , inexpensive , low price , lower price , bargain , savings , saves you a fortune , few coins
+  nothing , cost you nothing , free of charge , for free , pays off , pays for itself ,
+  affordable , inexpensive , low price , lower price , bargain , savings , saves you a fortune ,
+  few coins , spend less , far less than , expense , wallet , more left , coins
 time | the hours it would eat up | time , hours , busy , schedule
   | it saves time every week
-  | save time , saves time , saving time , saves hours , quick , quicker , quickly , fast , faster ,
-  few minutes , five minutes , ten minutes , in no time , minutes a day , spare time , takes
-  little time , less time , within an hour
+  | save time , saves time , saving time , saves hours , quick , quicker , quickly , fast , faster
+  , few minutes , five minutes , ten minutes , in no time , minutes a day , spare time , takes
+  little time , less time , within an hour , hours a week , hours a month , a moment , spare
+  hour , busy person , fit it in , shorter , saves you hours
 health | what it might do to my body | health , body , ill , sick , doctor , fitness
   | it keeps you healthy
-  | healthy , healthier , good for your heart , good for your body , fit , fitter , stronger ,
-  doctors recommend , live longer , sleep better , your immune , wholesome , better shape , lowers
-  your blood
+  | healthy , healthier , good for your heart , good for your body , feel fit , keeps you fit ,
+  keep fit , fitter , stronger , doctors recommend , live longer , sleep better , your immune ,
+  wholesome , better shape , lowers your blood , ill less , blood pressure , lungs , heart ,
+  sleep well
 nature | the harm to plants and animals | nature , environment , climate , planet , wildlife
   | it is good for the climate
   | climate , environment , planet , less pollution , emissions , carbon , wildlife , forests ,
-  green choice , cleaner air , clean air , less waste , recycled , sustainable , eco
+  green choice , cleaner air , clean air , less waste , recycled , sustainable , eco , birds ,
+  bees , river , rare flowers , living earth , soil
 safety | that somebody might get hurt | safety , dangerous , danger , risk , accident , afraid
   | it is safe , for there are hardly any accidents
   | safe , safer , accidents , protects you , protected , secure , low risk , less risk , less
-  dangerous , harmless , insured , nobody gets hurt , risk is small , risks are small
+  dangerous , harmless , insured , nobody gets hurt , risk is small , risks are small ,
+  insurance , risk is smaller , secured , prevents , no danger
 quiet | the noise all around | noise , noisy , loud , quiet , peace
   | it is quiet and lets everybody rest
-  | quiet , quieter , silent , silence , makes no noise , less noise , no noise , calm , peaceful ,
-  undisturbed , barely hear , hardly hear , no sound
+  | quiet , quieter , silent , silence , makes no noise , less noise , no noise , calm , peaceful
+  , undisturbed , barely hear , hardly hear , no sound , not hear , din , asleep , sleep on ,
+  each sound , never hear
 space | that my flat is full | space , room , storage , small flat
   | it needs hardly any room
   | little room , hardly any room , little space , hardly any space , takes up no , saves space ,
   folds , foldable , fits under , fits into , fits in a , compact , small corner , no extra room
-ease | that i could never learn it | skill , learn , difficult , hard for you , hard to , talent ,
-  complicated
+  , be folded , store it , big enough , out of the way , more floor , cellar
+ease | that i could never learn it | skill , learn , difficult , hard for you , hard to , talent
+  , complicated
   | it is easy , and anybody can learn it
-  | easy , easier , easily , simple , simpler , anybody can , anyone can , everyone can , no skill ,
-  child could , child can , no talent , step by step , teach you , learn it in , effortless
+  | easy , easier , easily , simple , simpler , anybody can , anyone can , everyone can , no skill
+  , child could , child can , no talent , step by step , teach you , learn it in , effortless ,
+  no training , harder things , without training
 company | that i would end up lonely | lonely , company , friends , alone , isolated , people
   around
   | it brings you together with friends
-  | friends , make friends , together , meet people , meeting people , neighbours will , community ,
-  club , less lonely , never alone , company , share it with , your family can join
+  | friends , make friends , together , meet people , meeting people , neighbours will , community
+  , club , less lonely , never alone , company , share it with , your family can join , come
+  along , one table , merry , loneliness , side by side , join in
 looks | how ugly it would look | look , looks , ugly , style , appearance , beautiful
   | it looks beautiful
-  | beautiful , pretty , handsome , elegant , looks good , looks great , stylish , lovely , pleasing
-  to the eye , attractive , well designed , looks better , nice to look at
+  | beautiful , pretty , handsome , elegant , looks good , looks great , stylish , lovely ,
+  pleasing to the eye , attractive , well designed , looks better , nice to look at , elegance ,
+  suits your , tidier , design , grey front
 proof | that nobody has shown it works | proof , evidence , works , studies , believe , trust it
   | studies have shown that it works
   | studies , study , research , evidence , proven , tests show , shown that , data show ,
@@ -62,19 +72,20 @@ freedom | that i would be told what to do | freedom , free to , forced , indepen
   way , rules
   | it leaves you free to decide
   | free to decide , free to choose , freedom , your own choice , independent , independence , you
-  decide , your decision , up to you , whenever you like , as you please , nobody tells you , own
-  pace , own boss
-repute | what the neighbours would say | neighbours , repute , reputation , others think , people
-  think , laugh , embarrassed , ashamed
+  decide , your decision , up to you , whenever you like , as you please , nobody tells you ,
+  own pace , own boss , nobody forces , pace yourself , no duty , own wishes , yourself decide
+repute | what the neighbours would say | neighbours , repute , reputation , others think ,
+  people think , laugh , embarrassed , ashamed
   | people will respect you for it
-  | respect , respected , admire , admired , reputation , proud of you , good example , role model ,
-  respectable , praise , impressed , envy you , popular
-return | that there is no way back | undo , way back , go back , regret , commitment , for ever ,
-  permanent , reverse
+  | respect , respected , admire , admired , reputation , proud of you , good example , role model
+  , respectable , praise , impressed , envy you , popular , the mayor , applaud , applause ,
+  shake your hand
+return | that there is no way back | undo , way back , go back , regret , commitment , for ever
+  , permanent , reverse
   | you can stop at any time
-  | stop at any time , stop any time , go back , undo , undone , cancel , try it for , trial , give
-  it back , return it , change your mind later , no obligation , reversible , for a week first ,
-  quit
+  | stop at any time , stop any time , go back , undo , undone , cancel , try it for , trial ,
+  give it back , return it , change your mind later , no obligation , reversible , for a week
+  first , quit , nothing is final , put all back , as it was , not final
 """
 
 # What somebody is against, and concerns that would be odd about it.

@@ -9,51 +9,51 @@ from progrl.environments.gyms.recognise import Judge, Subject, about
 
 # A trait, the question that asks for it, and further phrases that do.
 _TRAITS = """
-alive       | is it alive ?                 | living , a living thing
+alive       | is it alive ?                 | living thing , living being
 animal      | is it an animal ?             | creature , beast
-plant       | is it a plant ?               | tree or flower , a flower , a tree
-bird        | is it a bird ?                | feathers , wings and a beak
+plant       | is it a plant ?               | tree or flower , a flower , a bush
+bird        | is it a bird ?                | feathers , wings and a beak , beak
 insect      | is it an insect ?             | six legs , a bug
-legs        | does it have four legs ?      | four feet
-fur         | does it have fur ?            | furry , hairy
-flies       | can it fly ?                  | flies , flying , in the air
+legs        | does it have four legs ?      | four feet , all fours
+fur         | does it have fur ?            | furry , hairy , covered with hair
+flies       | can it fly ?                  | flies , flying , in the air , take off
 swims       | can it swim ?                 | swims , swimming
-hunts       | does it eat meat ?            | eats meat , hunt , hunts , a hunter
+hunts       | does it eat meat ?            | eats meat , hunt , hunts , a hunter , kill other
 climbs      | can it climb ?                | climbs , climbing
-pet         | is it kept as a pet ?         | a pet , pets , in people 's homes
-farm        | does it live on a farm ?      | farms , on farms
-milk        | has it to do with milk ?      | gives milk , made of milk
+pet         | is it kept as a pet ?         | a pet , pets , in people 's homes , cuddle
+farm        | does it live on a farm ?      | farms , on farms , stable or barn , stable , barn
+milk        | has it to do with milk ?      | gives milk , made of milk , dairy
 sea         | does it live in the sea ?     | ocean , in salt water
-night       | is it awake at night ?        | nocturnal , by night
+night       | is it awake at night ?        | nocturnal , by night , after dark
 food        | is it food ?                  | eat it , edible , be eaten
-sweet       | does it taste sweet ?         | sugary , a dessert
-fruit       | is it a fruit ?               | fruits
-soil        | does it grow in the soil ?    | underground , a root
+sweet       | does it taste sweet ?         | sugary , a dessert , sugar
+fruit       | is it a fruit ?               | fruits , picked from
+soil        | does it grow in the soil ?    | underground , a root , dug out
 baked       | is it baked ?                 | from a bakery , made of flour
-large       | is it bigger than a person ?  | large , big , huge
-small       | does it fit in a pocket ?     | small , tiny , little
-metal       | is it made of metal ?         | metallic , steel , iron
+large       | is it bigger than a person ?  | large , big , huge , heavier than
+small       | does it fit in a pocket ?     | small , tiny , little , in my hand
+metal       | is it made of metal ?         | metallic , steel , iron , magnet
 wood        | is it made of wood ?          | wooden
-glass       | is it made of glass ?         | transparent
-paper       | is it made of paper ?         | printed
+glass       | is it made of glass ?         | transparent , see through
+paper       | is it made of paper ?         | printed , tear it
 electric    | does it need electricity ?    | electric , a plug , a battery
-wheels      | does it have wheels ?         | rolls on wheels
-vehicle     | do people travel in it ?      | vehicle , ride , transport
-tool        | is it a tool ?                | tools , for repairs
-music       | does it make music ?          | musical , an instrument
-strings     | does it have strings ?        | string
-kitchen     | is it found in a kitchen ?    | kitchen , used for cooking
-worn        | do people wear it ?           | worn , clothes , clothing
+wheels      | does it have wheels ?         | rolls on wheels , tyres
+vehicle     | do people travel in it ?      | vehicle , ride , transport , passengers
+tool        | is it a tool ?                | tools , for repairs , craftsman , workshop
+music       | does it make music ?          | musical , an instrument , melody
+strings     | does it have strings ?        | string , pluck
+kitchen     | is it found in a kitchen ?    | kitchen , used for cooking , chef
+worn        | do people wear it ?           | worn , clothes , clothing , put it on
 pair        | does it come in pairs ?       | pair , two of them
-furniture   | is it furniture ?             | piece of furniture
+furniture   | is it furniture ?             | piece of furniture , living room
 soft        | is it soft ?                  | fluffy , made of cloth
 round       | is it round ?                 | a circle , a sphere
 sharp       | is it sharp ?                 | cut things , prick , thorns
 hot         | does it get hot ?             | heat , hot , warm
-light       | does it give light ?          | shines , bright , glows
+light       | does it give light ?          | shines , bright , glows , glow
 sky         | is it in the sky ?            | up in the sky , above us
 yellow      | is it yellow ?                | of yellow colour
-red         | is it red ?                   | of red colour
+red         | is it red ?                   | of red colour , colour of blood
 toy         | do people play with it ?      | toy , a game
 """
 
@@ -143,13 +143,13 @@ THINGS: Mapping[str, frozenset[str]] = {
 """The traits of each thing."""
 
 
-_SUBJECTS = [Subject(name, cues, QUESTIONS[name]) for name, cues in CUES.items()]
+SUBJECTS = [Subject(name, cues, QUESTIONS[name]) for name, cues in CUES.items()]
 
 
 @lru_cache(maxsize=65536)
 def traits_in(text: str, judge: Judge | None = None) -> tuple[str, ...]:
     """The traits that a question asks for, in the table's order; a judge is asked last."""
-    return tuple(about(text, _SUBJECTS, judge))
+    return tuple(about(text, SUBJECTS, judge))
 
 
 @lru_cache(maxsize=65536)

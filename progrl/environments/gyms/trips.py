@@ -26,34 +26,110 @@ class Aspect:
 
 DIMENSIONS: Mapping[str, tuple[Aspect, ...]] = {
     "flight": (
-        Aspect("departure", ("time", "when", "leave"), ("morning", "noon", "evening")),
-        Aspect("stops", ("stops", "stop", "direct"), ("nonstop", "stopover")),
-        Aspect("cabin", ("cabin", "class"), ("economy", "business")),
-        Aspect("seat", ("seat", "sit"), ("window", "aisle")),
+        Aspect(
+            "departure",
+            ("time", "when", "leave", "hour", "early", "late"),
+            ("morning", "noon", "evening"),
+        ),
+        Aspect(
+            "stops",
+            ("stops", "stop", "direct", "layover", "straight there", "without a break"),
+            ("nonstop", "stopover"),
+        ),
+        Aspect("cabin", ("cabin", "class", "comfort", "premium"), ("economy", "business")),
+        Aspect("seat", ("seat", "sit", "seating", "look out", "in the row"), ("window", "aisle")),
     ),
     "hotel": (
-        Aspect("area", ("area", "where", "location", "near"), ("centre", "beach", "airport")),
-        Aspect("room", ("room", "beds"), ("single", "double", "suite")),
-        Aspect("meals", ("meals", "meal", "breakfast", "board"), ("halfboard", "fullboard")),
-        Aspect("extra", ("facilities", "facility", "extra", "amenity"), ("pool", "gym", "sauna")),
+        Aspect(
+            "area",
+            ("area", "where", "location", "near", "district", "downtown", "surroundings"),
+            ("centre", "beach", "airport"),
+        ),
+        Aspect(
+            "room",
+            ("room", "beds", "how many people is", "rooms", "bed"),
+            ("single", "double", "suite"),
+        ),
+        Aspect(
+            "meals",
+            ("meals", "meal", "breakfast", "board", "supper", "want to eat"),
+            ("halfboard", "fullboard"),
+        ),
+        Aspect(
+            "extra",
+            ("facilities", "facility", "extra", "amenity", "exercise", "else should", "wellness"),
+            ("pool", "gym", "sauna"),
+        ),
     ),
     "restaurant": (
-        Aspect("cuisine", ("cuisine", "food", "kitchen"), ("thai", "italian", "mexican")),
-        Aspect("place", ("indoors", "outdoors", "terrace", "place"), ("garden", "rooftop", "hall")),
-        Aspect("diet", ("diet", "eat no", "allergy"), ("vegan", "halal", "glutenfree")),
-        Aspect("mood", ("mood", "atmosphere", "quiet", "lively"), ("calm", "festive")),
+        Aspect(
+            "cuisine",
+            ("cuisine", "food", "kitchen", "dishes", "cook"),
+            ("thai", "italian", "mexican"),
+        ),
+        Aspect(
+            "place",
+            ("indoors", "outdoors", "terrace", "place", "under the stars", "inside", "outside"),
+            ("garden", "rooftop", "hall"),
+        ),
+        Aspect(
+            "diet",
+            ("diet", "eat no", "allergy", "vegetarian", "tolerate", "leave out"),
+            ("vegan", "halal", "glutenfree"),
+        ),
+        Aspect(
+            "mood",
+            ("mood", "atmosphere", "quiet", "lively", "romantic", "ambience"),
+            ("calm", "festive"),
+        ),
     ),
     "car": (
-        Aspect("size", ("size", "how big", "how large"), ("compact", "van", "estate")),
-        Aspect("fuel", ("fuel", "engine", "drive on"), ("electric", "petrol", "diesel")),
-        Aspect("gears", ("gears", "gear", "transmission"), ("automatic", "manual")),
-        Aspect("cover", ("cover", "insurance", "insured"), ("basic", "full")),
+        Aspect(
+            "size",
+            (
+                "size",
+                "how big",
+                "how large",
+                "how many seats",
+                "luggage",
+                "what type",
+                "how many people will",
+            ),
+            ("compact", "van", "estate"),
+        ),
+        Aspect(
+            "fuel",
+            ("fuel", "engine", "drive on", "charge", "motor", "tank"),
+            ("electric", "petrol", "diesel"),
+        ),
+        Aspect(
+            "gears", ("gears", "gear", "transmission", "shift", "stick"), ("automatic", "manual")
+        ),
+        Aspect(
+            "cover",
+            ("cover", "insurance", "insured", "damage", "scratch", "policy"),
+            ("basic", "full"),
+        ),
     ),
     "tour": (
-        Aspect("theme", ("theme", "kind", "interest"), ("castles", "wildlife", "art")),
-        Aspect("pace", ("pace", "walk", "transport"), ("walking", "cycling", "bus")),
-        Aspect("tongue", ("language", "speak", "guide"), ("english", "french", "spanish")),
-        Aspect("length", ("long", "length", "duration"), ("halfday", "wholeday")),
+        Aspect(
+            "theme",
+            ("theme", "kind", "interest", "fond of", "paintings", "sights"),
+            ("castles", "wildlife", "art"),
+        ),
+        Aspect(
+            "pace",
+            ("pace", "walk", "transport", "on your feet", "by foot", "slow", "fast"),
+            ("walking", "cycling", "bus"),
+        ),
+        Aspect(
+            "tongue",
+            ("language", "speak", "guide", "understand", "translated"),
+            ("english", "french", "spanish"),
+        ),
+        Aspect(
+            "length", ("long", "length", "duration", "last till", "short"), ("halfday", "wholeday")
+        ),
     ),
 }
 NOUNS: Mapping[str, tuple[str, ...]] = {
@@ -124,7 +200,7 @@ def dimensions_in(text: str) -> tuple[str, ...]:
     return tuple(name for name, nouns in NOUNS.items() if contains(text, nouns))
 
 
-_SUBJECTS = {
+SUBJECTS = {
     name: [Subject(a.name, a.cues, f"which {a.cues[0]} do you want for the {name} ?") for a in own]
     for name, own in DIMENSIONS.items()
 }
@@ -133,7 +209,7 @@ _SUBJECTS = {
 @lru_cache(maxsize=65536)
 def aspects_in(text: str, dimension: str, judge: Judge | None = None) -> tuple[str, ...]:
     """The aspects of a dimension that a question asks for; a judge is asked last."""
-    return tuple(about(text, _SUBJECTS[dimension], judge))
+    return tuple(about(text, SUBJECTS[dimension], judge))
 
 
 @lru_cache(maxsize=65536)

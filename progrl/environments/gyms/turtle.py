@@ -136,7 +136,7 @@ class TurtleEnvironment(GymEnvironment):
             return True
         whole = Subject(statement, (), statement)
         return self._judge is not None and any(
-            self._judge(sentence, whole) for sentence in sentences(normal(content))
+            self._judge(sentence, [whole]) for sentence in sentences(normal(content))
         )
 
 

