@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def _carry_out(steps: Steps, parent: str | None) -> Outcome:
     except SystemExit:
         # Ends the tracking run as what happened, and nothing else.
         pass
-    return found
+    return replace(found, unchanged=False)  # whatever the last of them was
 
 
 def _all_done(steps: Steps) -> bool:

@@ -11,7 +11,7 @@ import yaml
 from progrl.config import Config, find_profile, load_config, resolved
 from progrl.config.presets import FULL, Preset, differences, presets, variant
 from progrl.errors import ConfigurationError
-from progrl.evaluation.sweep import SETTINGS
+from progrl.evaluation.sweep import PLAYED, SETTINGS
 from progrl.files import read_json, write_json, write_text
 from progrl.stages import find_stage
 from tasks.environment import PROJECT
@@ -179,9 +179,11 @@ def prepare(job: Job) -> None:
 
 
 def share(base: Path, root: Path) -> None:
-    """Link what a cell reads and its training does not write from its seed's shared part."""
+    """Link what a cell reads and its training does not write from its seed's shared part, and the
+    folder of what the agents before training have played, once for all cells."""
     training, evaluation = find_stage("grpo"), find_stage("evaluate")
-    for name in dict.fromkeys((*training.inputs, *evaluation.inputs)):
+    (base / PLAYED).mkdir(parents=True, exist_ok=True)
+    for name in dict.fromkeys((*training.inputs, *evaluation.inputs, PLAYED)):
         if name in training.outputs:
             continue
         link = root / name

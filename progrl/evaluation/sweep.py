@@ -11,6 +11,8 @@ from progrl.evaluation.metrics import Result
 from progrl.files import read_json, read_jsonl
 
 SETTINGS, NOTE = "sweep.json", "cell.json"
+PLAYED = "played"
+"""Folder beside the outputs that a seed's cells share: episodes of the agents before training."""
 AGENT = "grpo"
 """The agent of a cell that its variant has trained."""
 

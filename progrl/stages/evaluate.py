@@ -1,6 +1,7 @@
 """Stage `evaluate`: every agent on every benchmark, with the same tasks and users."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from progrl.evaluation.examples import choose_examples
 from progrl.evaluation.metrics import Result
 from progrl.evaluation.protocol import AGENTS, Protocol, check_held_out
 from progrl.evaluation.summary import Summariser, Summary, evaluation
+from progrl.evaluation.sweep import PLAYED
 from progrl.files import new_folder, write_json
 from progrl.rollout import Clock
 from progrl.seeds import Seed
 from progrl.stages.advice import advisor_of, compared
-from progrl.stages.base import Context, Metrics, Stage
+from progrl.stages.base import Context, Metrics, Stage, input_hash
 from progrl.stages.grpo import MODEL as GRPO
 from progrl.stages.parts import TASKS, USERS, Timings, engine_of, set_threads, tasks_of, world_of
 from progrl.stages.sft import MODEL as SFT
@@ -74,7 +76,7 @@ def _play(
     clock: Clock,
     timings: Timings,
 ) -> Played:
-    """All trajectories; each pair of agent and benchmark is kept in the work folder when done."""
+    """All trajectories; each pair of agent and benchmark is kept when done."""
     played: Played = {name: {} for name in benchmarks}
     trials = protocol.config.trials
     names = (*AGENTS, *(f"{ADVISED}_{kind}" for kind in compared(context.config.orchestration)))
@@ -83,7 +85,7 @@ def _play(
     for name in names:
         agent: Agent | None = None
         for benchmark, tasks in benchmarks.items():
-            kept = context.work / "played" / f"{benchmark}_{name}.jsonl"
+            kept = _place(context, name) / f"{benchmark}_{name}.jsonl"
             if kept.exists():
                 played[benchmark][name] = read_trajectories(kept)
             else:
@@ -100,6 +102,17 @@ def _play(
                 timings.save(clock.seconds)
             before += trials * len(tasks)
     return played
+
+
+def _place(context: Context, name: str) -> Path:
+    """Where an agent's episodes are kept: the stage's own folder, or the shared one, by digest of
+    all that the agent's play follows from."""
+    shared = context.root / PLAYED
+    if name not in AGENTS or name == ADVISED or not shared.is_dir():
+        return context.work / "played"
+    models = [MODELS[name]] if name in MODELS else []
+    play = replace(STAGE, inputs=(TASKS, USERS, *models))
+    return shared / input_hash(play, context.config, context.root)
 
 
 def _agent(context: Context, name: str) -> Agent:

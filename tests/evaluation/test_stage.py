@@ -1,5 +1,6 @@
 """The stage on a small run: real tasks, users and models; the models have learned nothing."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -186,6 +187,31 @@ def test_advice_is_held_against_none(figures, context, tmp_path):
     ]
     STAGE.run(Context(context.config, context.root, context.root, tmp_path / "again"))
     assert written(context.root) == before
+
+
+def test_agents_before_training_are_played_once_for_all_that_share_them(figures, context, tmp_path):
+    root, before = context.root, written(context.root)
+    shared = root / "played"
+    shared.mkdir()
+    try:
+        for work in ("first", "second"):
+            STAGE.run(Context(context.config, root, root, tmp_path / work))
+            own = sorted(path.name for path in (tmp_path / work / "played").glob("*.jsonl"))
+            assert own == ["airline_grpo.jsonl", "retail_grpo.jsonl"]
+            made = {path: path.stat().st_mtime_ns for path in shared.rglob("*.jsonl")}
+            if work == "first":
+                first = made
+        assert made == first and len(first) == 4 * 2
+        assert len({path.parent for path in first}) == 3  # each model has a digest of its own
+        assert written(root) == before
+        engine = context.config.engine.model_copy(update={"max_tokens": 5})
+        other = context.config.model_copy(update={"engine": engine})
+        STAGE.run(Context(other, root, root, tmp_path / "other"))
+        assert len(list(shared.rglob("*.jsonl"))) == 2 * len(first)
+    finally:
+        shutil.rmtree(shared)
+        STAGE.run(Context(context.config, root, root, tmp_path / "again"))
+    assert written(root) == before
 
 
 def test_a_model_without_its_tool_policy_cannot_be_advised(figures, context, tmp_path, request):

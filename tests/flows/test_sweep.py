@@ -63,10 +63,12 @@ def test_a_cell_reads_the_shared_part_by_links_that_move_with_the_sweep(project:
         (base / name / "file").write_text(name)
     share(base, cell)
     share(base, cell)
+    (cell / "played" / "file").write_text("played")
     moved = project / "elsewhere"
     sweep.root.rename(moved)
     for name in ("data/tasks", "data/users", "models/untrained", "models/sft"):
         assert (moved / "seed-1" / "full" / name / "file").read_text() == name
+    assert (moved / "seed-1" / BASE / "played" / "file").read_text() == "played"
     assert not (moved / "seed-1" / "full" / "models" / "grpo").exists()
 
 
