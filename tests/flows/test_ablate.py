@@ -3,11 +3,12 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,25 @@ def test_a_failing_cell_fails_alone_and_is_made_good_later(project: Path) -> Non
         "seed 1", "full of seed 1", "constant_lr of seed 1"
     }  # fmt: skip
     assert table(project, "failing")["variants"]["fixed_horizon"]["seeds"] == [1]
+
+
+def test_a_cell_that_is_gone_or_broken_is_made_again_and_no_other(project: Path) -> None:
+    """After the test before."""
+    before = table(project, "failing")
+    cell = project / "outputs" / "sweeps" / "failing" / "seed-1" / "constant_lr"
+    breaks: list[Callable[[], object]] = [
+        lambda: shutil.rmtree(cell),
+        lambda: (cell / "models" / "grpo" / "config.json").write_text("{}"),
+        lambda: (cell / "evaluation" / "results.json").unlink(),
+    ]
+    for broken in breaks:
+        broken()
+        ended = states(ablate(project, "failing", BOTH))
+        assert {name for name, state in ended.items() if state != "Cached"} == {
+            "constant_lr of seed 1"
+        }
+        assert ended["constant_lr of seed 1"] == "Completed"
+        assert table(project, "failing") == before
 
 
 def test_a_sweep_killed_twice_and_resumed_gives_the_same_table(project: Path) -> None:
