@@ -45,6 +45,25 @@ def test_a_value_is_read_when_it_was_asked_for(name: str) -> None:
     assert hidden > 300
 
 
+@pytest.mark.parametrize("name", ["intention", "persuade", "turtle"])
+def test_nothing_untold_is_read_before_a_question_asks_for_it(name: str) -> None:
+    played = domain(name, {"interface": "native"})
+    question = {"persuade": "what worries you ?", "turtle": "is the stranger a diver ?"}
+    shown = 0
+    for task in stream(played, 200):
+        view = played.user_view(task)
+        opening = [Message("user", task.query)]
+        before = prompt([*opening, Message("assistant", "good day to you .")], view)
+        asked = question.get(name, "what is your budget ?")
+        after = prompt([*opening, Message("assistant", asked)], view)
+        for fact in view.facts:
+            assert mentions(before, fact.value) == fact.told, (fact, before)
+            if not fact.told:
+                assert mentions(after, fact.value) == contains(asked, fact.cues), (fact, after)
+                shown += mentions(after, fact.value)
+    assert shown >= 20
+
+
 @pytest.mark.parametrize("name", ["function", "search"])
 def test_who_knows_nothing_reads_nothing(name: str) -> None:
     played = domain(name, {"interface": "native"})
