@@ -122,7 +122,15 @@ _ALL = (
         )
         for suite, words in (("", ""), ("_short", ", tasks of at most 20 commands"))
     ),
-    Benchmark("miniwob", "MiniWoB++ (needs Chromium)", "MIT", why=_NOT_YET),
+    Benchmark(
+        "miniwob",
+        "MiniWoB++",
+        "MIT",
+        _lazily("miniwob", "MiniWob"),
+        ("miniwob", "playwright"),
+        f"install Chromium, and {_extra('miniwob')}",
+        ("chromium",),
+    ),
     Benchmark(
         "webarena",
         "WebArena",
@@ -130,7 +138,15 @@ _ALL = (
         server="its sites, at the addresses in the variables WA_*",
         why=f"Its sites are Docker images that must run elsewhere; {_NOT_YET}",
     ),
-    Benchmark("sites_local", "A shop, a forum and an editor of ours", "Apache-2.0", why=_NOT_YET),
+    Benchmark(
+        "local_sites",
+        "A shop, a forum and a content editor of ours",
+        "Apache-2.0 (ours)",
+        _lazily("sites", "LocalSites"),
+        ("playwright",),
+        f"install Chromium, and {_extra('miniwob')}",
+        ("chromium",),
+    ),
     Benchmark(
         "toolbench",
         "ToolBench, as StableToolBench",
@@ -153,6 +169,8 @@ _ALL = (
 )
 
 BENCHMARKS = {benchmark.name: benchmark for benchmark in _ALL}
+ALIASES = {"webshop_local": "local_sites"}
+"""Other names that `find` knows."""
 
 
 def find(name: str) -> Benchmark:
@@ -161,7 +179,7 @@ def find(name: str) -> Benchmark:
     Raises:
         ConfigurationError: there is none; the message has names like it.
     """
-    if name in BENCHMARKS:
-        return BENCHMARKS[name]
+    if ALIASES.get(name, name) in BENCHMARKS:
+        return BENCHMARKS[ALIASES.get(name, name)]
     like = get_close_matches(name, BENCHMARKS, 3, 0.4) or list(BENCHMARKS)
     raise ConfigurationError(f"There is no benchmark {name!r}; is it {', '.join(like)}?")

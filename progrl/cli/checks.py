@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -29,7 +30,12 @@ from progrl.errors import TrackingError
 
 LEAST_FREE = 5 * 2**30
 """Bytes of free disk below which a run may fail; the default run writes well under 1 GiB."""
-OPTIONAL = {"chromium": "looks at pages in tests", "java": "runs some benchmarks"}
+OPTIONAL = {
+    "chromium": "runs the benchmarks in web pages, looks at pages in tests",
+    "java": "runs the benchmark ScienceWorld",
+}
+JAVA = 17
+"""The oldest Java that the benchmarks are tested with."""
 ADOPTERS = {"systemd", "launchd", "init", "tini", "dumb-init", "docker-init"}
 SERVERS = {"prefect": "/api/health", "worker": None, "mlflow": "/health"}
 """What `make serve` starts, and the page that says that it is well."""
@@ -137,13 +143,31 @@ def _weights(check: str, name: str, there: bool, mend: str) -> Finding:
 
 def programs() -> Iterator[Finding]:
     """Programs that some parts use, and most do without."""
+    from progrl.benchmarks.contracts import program
+
     for name, use in OPTIONAL.items():
-        path = shutil.which(name)
-        yield Finding(name, "ok" if path else "note", path or f"not installed; optional, {use}")
+        path = program(name)
+        if path is None:
+            yield Finding(name, "note", f"not installed; optional, {use}")
+        else:
+            yield _java(path) if name == "java" else Finding(name, "ok", path)
     if shutil.which("git"):
         yield Finding("git", "ok", str(shutil.which("git")))
     else:
         yield Finding("git", "problem", "not installed", "Install git: versions rest on it.")
+
+
+def _java(path: str) -> Finding:
+    """Whether a Java starts and is new enough."""
+    try:
+        said = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=20).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("java", "note", f"{path} does not start ({error})", f"Install Java {JAVA}.")
+    found = re.search(r'version "(\d+)', said)
+    if found and int(found[1]) >= JAVA:
+        return Finding("java", "ok", f"{path}, version {found[1]}")
+    version = found[1] if found else "unknown"
+    return Finding("java", "note", f"{path}, version {version}", f"Install Java {JAVA} or later.")
 
 
 def disk(project: Path) -> Iterator[Finding]:
