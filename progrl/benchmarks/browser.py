@@ -25,8 +25,8 @@ from progrl.errors import ConfigurationError, EnvironmentFault, MalformedAction
 T = TypeVar("T")
 SECONDS = 60.0
 """Wall time that one thing asked of the browser may take."""
-ACT_SECONDS = 3.0
-"""Wall time within which an element must take a click or a text."""
+ACT_SECONDS = 15.0
+"""Wall time within which an element must take a click or a text; long, for busy machines."""
 ARGUMENTS = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
 """Chromium's sandbox does not work for root, as in a container."""
 _REF = {"type": "string", "description": "an element's ref in the last snapshot, as in: e12"}
@@ -214,19 +214,9 @@ class Tab:
             return f"no element {ref[:20]}"
         element: Any = page.locator(f"aria-ref={ref}") if ref else None
         try:
-            match call.name:
-                case "click":
-                    element.click()
-                case "fill":
-                    element.fill(given["text"])
-                case "select_option":
-                    element.select_option(label=given["option"])
-                case "press":
-                    element.press(given["key"])
-                case "hover":
-                    element.hover()
-                case "go_back":
-                    page.go_back()
+            if ref and not element.count():
+                return f"no element {ref}"
+            _do(page, element, call)
             page.wait_for_load_state()
         except Exception as error:
             if page.is_closed():
@@ -241,6 +231,23 @@ class Tab:
     def __del__(self) -> None:
         if hasattr(self, "page"):
             self.close()
+
+
+def _do(page: Any, element: Any, call: ToolCall) -> None:
+    """One of `ACTIONS`, by Playwright."""
+    match call.name:
+        case "click":
+            element.click()
+        case "fill":
+            element.fill(call.arguments["text"])
+        case "select_option":
+            element.select_option(label=call.arguments["option"])
+        case "press":
+            element.press(call.arguments["key"])
+        case "hover":
+            element.hover()
+        case "go_back":
+            page.go_back()
 
 
 @contextlib.contextmanager

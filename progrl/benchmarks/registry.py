@@ -166,6 +166,8 @@ _ALL = (
         "MIT",
         why="Of its own milestones only 24 in 50 replay: quotes in its data are broken.",
     ),
+    Benchmark("appworld", "AppWorld", "Apache-2.0", why="Its data must be downloaded apart."),
+    Benchmark("alfworld", "ALFWorld", "MIT", why="Its data must be downloaded apart."),
 )
 
 BENCHMARKS = {benchmark.name: benchmark for benchmark in _ALL}
