@@ -165,6 +165,9 @@ class _Episode:
 
     async def _answer(self, turn: Turn, decision: Decision) -> End | None:
         """Apply the agent's action; fill in what came back; the end, if this was it."""
+        if decision.full:
+            turn.failed = True
+            return End.WINDOW
         if decision.action is None:
             turn.failed, turn.source = True, "tool"
             turn.observation = f"error: {decision.error}"
@@ -181,9 +184,6 @@ class _Episode:
             self.history[-1] = Message("assistant", result.said)
             return await self._hear(turn)
         turn.source, turn.observation = "tool", result.observation
-        if decision.full:
-            turn.failed = True
-            return End.WINDOW
         return End.DONE if result.done else None
 
     async def _hear(self, turn: Turn) -> End | None:
