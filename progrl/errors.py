@@ -42,6 +42,10 @@ class TrackingError(ProgrlError):
     """The tracking server or its store refused, or a run it should hold is not there."""
 
 
+class ProcessFault(ProgrlError):
+    """One of the processes that share a stage's work has ended before its time."""
+
+
 class BusyError(ProgrlError):
     """Another process works on the same outputs."""
 

@@ -153,6 +153,9 @@ class Config(Section):
     """Stages `evaluate` and `register`."""
     threads: Annotated[int, Field(ge=1, le=1024)]
     """Torch threads; part of the configuration since sums depend on it in their last digits."""
+    processes: Annotated[int, Field(ge=1, le=1024)]
+    """Processes among which warm start, GRPO and evaluation divide their work, each with `threads`.
+    Part of the configuration for the same reason."""
     tracking: Annotated[MlflowTracking | NoTracking, Field(discriminator="kind")]
     """Where runs are recorded; changes no result."""
 

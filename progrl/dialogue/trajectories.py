@@ -4,6 +4,7 @@ On disk a set of trajectories is `NAME.jsonl`, a record a line, and beside it `N
 with the token arrays of all records laid end to end.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -212,10 +213,8 @@ def record(trajectory: Trajectory) -> dict[str, Any]:
     return {"version": VERSION, **plain, "turns": turns, "outcome": outcome}
 
 
-def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> None:
-    """Write `path` (.jsonl) and the token arrays beside it (.safetensors)."""
-    from safetensors.numpy import save
-
+def _packed(trajectories: Iterable[Trajectory]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Records, and the arrays of all their tokens end to end."""
     records: list[dict[str, Any]] = []
     ids: list[int] = []
     logprobs: list[float] = []
@@ -228,8 +227,38 @@ def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> None:
         "ids": np.asarray(ids, dtype=np.int32),
         "logprobs": np.asarray(logprobs, dtype=np.float32),
     }
+    return records, arrays
+
+
+def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> None:
+    """Write `path` (.jsonl) and the token arrays beside it (.safetensors)."""
+    from safetensors.numpy import save
+
+    records, arrays = _packed(trajectories)
     write_bytes(path.with_suffix(".safetensors"), save(arrays))
     write_jsonl(path, records)
+
+
+def pack(trajectories: Iterable[Trajectory]) -> bytes:
+    """Trajectories as one message between processes."""
+    from safetensors.numpy import save
+
+    records, arrays = _packed(trajectories)
+    return save(arrays, {"records": json.dumps(records)})
+
+
+def unpack(message: bytes) -> list[Trajectory]:
+    """The trajectories of a message that `pack` has made."""
+    from safetensors.numpy import load
+
+    arrays = load(message)
+    length = int.from_bytes(message[:8], "little")
+    records = json.loads(json.loads(message[8 : 8 + length])["__metadata__"]["records"])
+    trajectories, at, at_sampled = [], 0, 0
+    for value in records:
+        trajectory, at, at_sampled = _trajectory(value, arrays, at, at_sampled)
+        trajectories.append(trajectory)
+    return trajectories
 
 
 def read_trajectories(path: Path) -> list[Trajectory]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from progrl.agent.seats import Agent
 from progrl.dialogue.tasks import Task
-from progrl.dialogue.trajectories import Trajectory
+from progrl.dialogue.trajectories import Trajectory, pack, unpack
 from progrl.environments.contracts import Domain
+from progrl.ranks import ALONE, Ranks
 from progrl.rollout.collect import collect
 from progrl.rollout.episode import Clock, EpisodeSpec
 from progrl.seeds import Seed
@@ -21,13 +22,15 @@ class World:
 
     Attributes:
         draw: the profile of a user whose node of the seed tree is given.
-        in_flight: most episodes at a time.
+        in_flight: most episodes at a time, of one process.
+        ranks: the processes among which episodes are divided.
     """
 
     domains: Mapping[str, Domain]
     users: Mapping[str, UserSimulator]
     draw: Callable[[Seed], Profile]
     in_flight: int
+    ranks: Ranks = ALONE
 
     def spec(
         self, task: Task, user: Seed, agent: Seed, horizon: int, tags: dict[str, Any]
@@ -42,21 +45,37 @@ class World:
         clock: Clock | None = None,
         done: Callable[[int], None] | None = None,
     ) -> list[Trajectory]:
-        """Play `specs`; one trajectory each, in their order."""
-        return collect(
-            specs,
+        """Play `specs`; one trajectory each, in their order.
+
+        Each process plays its block of them, and then has those of all.
+        """
+        ranks = self.ranks
+
+        def about(ended: int) -> None:
+            if done is not None:
+                done(min(ended * ranks.size, len(specs)))
+
+        played = collect(
+            ranks.block(specs),
             self.domains.__getitem__,
             agent,
             self.users.__getitem__,
             self.in_flight,
             clock,
-            done,
+            about,
         )
+        if ranks.size == 1:
+            return played
+        return [t for message in ranks.gather(pack(played)) for t in unpack(message)]
 
     def spent(self) -> dict[str, float]:
-        """What users that keep an account have spent so far, by `user/...`; else nothing."""
+        """What users that keep an account have spent so far, by `user/...`; else nothing.
+
+        In all processes together, all of which must call it.
+        """
         kept = {id(user): user for user in self.users.values() if isinstance(user, KeepsAccount)}
         total: Counter[str] = Counter()
         for user in kept.values():
             total.update({f"user/{name}": value for name, value in user.spent().items()})
-        return dict(total)
+        names = sorted(total)
+        return dict(zip(names, self.ranks.total([total[name] for name in names]), strict=True))

@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +18,7 @@ from progrl.config import Config, resolved
 from progrl.environments.registry import plugin_sources
 from progrl.errors import ConfigurationError, DataError
 from progrl.files import digest, exclusive, file_digest, read_json, remove_leftovers, write_json
+from progrl.ranks import ALONE, Ranks
 from progrl.tracking.contracts import Metrics, Recorder, Silent
 
 __all__ = [
@@ -61,6 +62,8 @@ class Context:
         work: the stage's own folder for checkpoints and timings, kept between attempts.
         recorder: the run in the tracking.
         progress: tells a person.
+        ranks: this process among those that share the stage's work; only the leading one writes
+            outputs.
     """
 
     config: Config
@@ -69,6 +72,7 @@ class Context:
     work: Path
     recorder: Recorder = field(default_factory=Silent)
     progress: Progress = _show_nothing
+    ranks: Ranks = ALONE
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ class Stage:
             stage run again.
         run: does it; returns the figures that sum it up, and must be able to resume from
             `context.work` after being killed anywhere.
+        divided: whether several processes can share its work.
     """
 
     name: str
@@ -92,6 +97,7 @@ class Stage:
     outputs: tuple[str, ...]
     packages: tuple[str, ...]
     run: Callable[[Context], Metrics]
+    divided: bool = False
 
 
 def find_stage(name: str) -> Stage:
@@ -162,6 +168,16 @@ def is_done(stage: Stage, config: Config, root: Path) -> bool:
     return isinstance(noted, dict) and noted.get("outputs") == _outputs(stage, root)
 
 
+def _run(stage: Stage, context: Context) -> Metrics:
+    """Run a stage in as many processes as the configuration says, where it can be divided."""
+    if not stage.divided or context.config.processes == 1:
+        return stage.run(context)
+    from progrl.stages.processes import together
+
+    with together(stage.name, context) as ranks:
+        return stage.run(replace(context, ranks=ranks))
+
+
 Opener = Callable[[Stage, Config, Path, Path, Path], AbstractContextManager[Recorder]]
 """Opens the tracking run, given stage, configuration, root, project and work folder."""
 
@@ -194,7 +210,7 @@ def run_stage(
         with opened as recorder:
             context = Context(config, root, project, work, recorder, progress or _show_nothing)
             logger.info("stage %s starts (inputs %s)", stage.name, work.name)
-            metrics = stage.run(context)
+            metrics = _run(stage, context)
             missing = [name for name in stage.outputs if not (root / name).exists()]
             if missing:
                 raise DataError(f"Stage {stage.name} ended without writing {', '.join(missing)}.")

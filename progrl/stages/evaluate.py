@@ -51,6 +51,8 @@ def run(context: Context) -> Metrics:
     world = world_of(context, config.evaluation.family, config.engine.slots)
     protocol = Protocol(world, config.evaluation, config.reward)
     played = _play(context, protocol, benchmarks, clock, timings)
+    if not context.ranks.leads:
+        return {}
     measured: Results = {
         name: {agent: protocol.results(benchmarks[name], t) for agent, t in agents.items()}
         for name, agents in played.items()
@@ -81,12 +83,20 @@ def _play(
     trials = protocol.config.trials
     names = (*AGENTS, *(f"{ADVISED}_{kind}" for kind in compared(context.config.orchestration)))
     total = trials * len(names) * sum(map(len, benchmarks.values()))
+    places = {
+        (name, benchmark): _place(context, name) / f"{benchmark}_{name}.jsonl"
+        for name in names
+        for benchmark in benchmarks
+    }
+    # What the leading process has found holds for all, whoever writes meanwhile.
+    (found, *_) = context.ranks.gather(bytes(path.exists() for path in places.values()))
+    there = {place for place, is_there in zip(places, found, strict=True) if is_there}
     before = 0
     for name in names:
         agent: Agent | None = None
         for benchmark, tasks in benchmarks.items():
-            kept = _place(context, name) / f"{benchmark}_{name}.jsonl"
-            if kept.exists():
+            kept = places[name, benchmark]
+            if (name, benchmark) in there:
                 played[benchmark][name] = read_trajectories(kept)
             else:
                 agent = agent or _agent(context, name)
@@ -98,8 +108,9 @@ def _play(
 
                 with clock.measure(f"play of {name}"):
                     played[benchmark][name] = protocol.play(tasks, agent, name, clock, told)
-                write_trajectories(kept, played[benchmark][name])
-                timings.save(clock.seconds)
+                if context.ranks.leads:
+                    write_trajectories(kept, played[benchmark][name])
+                    timings.save(clock.seconds)
             before += trials * len(tasks)
     return played
 
@@ -207,6 +218,7 @@ STAGE = Stage(
         "orchestration",
         "evaluation",
         "threads",
+        "processes",
     ),
     inputs=(TASKS, USERS, UNTRAINED, SFT, GRPO),
     outputs=(METRICS, KEPT),
@@ -225,7 +237,9 @@ STAGE = Stage(
         "stages/base.py",
         "stages/evaluate.py",
         "stages/parts.py",
+        "stages/processes.py",
         "users",
     ),
     run=run,
+    divided=True,
 )

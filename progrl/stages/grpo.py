@@ -70,7 +70,7 @@ def run(context: Context) -> Metrics:
         }
         times = {f"time/{k}": v for k, v in seconds.items()}
         spent = world.spent()
-        if spent:  # in no output: what a cache holds changes it
+        if spent and context.ranks.leads:  # in no output: what a cache holds changes it
             write_json(context.work / "spent.json", spent)
         context.recorder.metrics({**numbers, **times, **spent}, row["step"])
 
@@ -92,8 +92,9 @@ def run(context: Context) -> Metrics:
         tools=tools,
     )
     trainer.run()
-    _write(context, trainer, codec)
-    timings.save(trainer.clock.seconds)
+    if context.ranks.leads:
+        _write(context, trainer, codec)
+        timings.save(trainer.clock.seconds)
     return {"grpo/probe": trainer.best[0], "grpo/best_step": float(trainer.best[1])}
 
 
@@ -147,6 +148,7 @@ STAGE = Stage(
         "memory",
         "orchestration",
         "threads",
+        "processes",
     ),
     inputs=(TASKS, USERS, START),
     outputs=(MODEL, MEMORY, METRICS),
@@ -165,8 +167,10 @@ STAGE = Stage(
         "stages/base.py",
         "stages/grpo.py",
         "stages/parts.py",
+        "stages/processes.py",
         "training",
         "users",
     ),
     run=run,
+    divided=True,
 )

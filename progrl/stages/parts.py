@@ -95,7 +95,7 @@ def world_of(
             name: own_user(domain) or ScriptedUser(ReplyMemory.load(folder / name))
             for name, domain in domains.items()
         }
-    return make_world(domains, users, family, in_flight)
+    return replace(make_world(domains, users, family, in_flight), ranks=context.ranks)
 
 
 def training_world(

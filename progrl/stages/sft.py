@@ -47,7 +47,8 @@ def run(context: Context) -> Metrics:
     model, codec = _model(context, dialogues, domains, seed)
     policies = fit_tools(context, domains, dialogues, seed.child("tools"))
     advised = _advisors(context, policies, seed.child("advice"))
-    save_model(context.root / UNTRAINED, model, codec)
+    if context.ranks.leads:
+        save_model(context.root / UNTRAINED, model, codec)
     window = config.agent.window
 
     def record(row: Row) -> None:
@@ -65,18 +66,31 @@ def run(context: Context) -> Metrics:
         record,
         context.progress,
         config.agent.dtype,
+        context.ranks,
     )
     rows = trainer.run()
+    if context.ranks.leads:
+        _write(context, model, codec, policies, rows)
+        timings.save({})
+    last = rows[-1]
+    figures = {k: last[k] for k in ("loss", "validation_loss")}
+    return {f"sft/{k}": float(v) for k, v in figures.items() if isinstance(v, int | float)}
+
+
+def _write(
+    context: Context,
+    model: Any,
+    codec: Codec,
+    policies: FoldedPolicies | None,
+    rows: Sequence[Row],
+) -> None:
+    """Write all that a finished training leaves."""
     save_model(context.root / MODEL, model, codec)
     if policies is not None:
         policies.save(context.root / MODEL / TOOLS)
     provenance = {"stage": "sft", "dialogues": file_digest(context.root / DIALOGUES)}
     write_json(context.root / MODEL / "provenance.json", provenance)
     write_jsonl(context.root / METRICS, rows)
-    timings.save({})
-    last = rows[-1]
-    figures = {k: last[k] for k in ("loss", "validation_loss")}
-    return {f"sft/{k}": float(v) for k, v in figures.items() if isinstance(v, int | float)}
 
 
 def _dialogues(context: Context, split: Split, tasks: Sequence[Task]) -> list[Trajectory]:
@@ -194,6 +208,7 @@ STAGE = Stage(
         "memory",
         "orchestration",
         "threads",
+        "processes",
     ),
     inputs=(TASKS, DIALOGUES),
     outputs=(UNTRAINED, MODEL, METRICS),
@@ -210,7 +225,9 @@ STAGE = Stage(
         "stages/advice.py",
         "stages/base.py",
         "stages/parts.py",
+        "stages/processes.py",
         "stages/sft.py",
     ),
     run=run,
+    divided=True,
 )

@@ -14,7 +14,7 @@ from progrl.config import Config
 from progrl.curriculum import Horizon, Sampler, SuccessWindow
 from progrl.dialogue.tasks import Task
 from progrl.dialogue.trajectories import Trajectory
-from progrl.embedding import Encoder
+from progrl.embedding import Encoder, Vectors
 from progrl.errors import CheckpointError, DataError
 from progrl.files import new_file
 from progrl.memory import LongTermMemory, Pattern, ShortTermMemory
@@ -46,7 +46,7 @@ class GrpoTrainer:
         model: a causal language model, started from the warm start's weights.
         sampler_agent, greedy_agent: the model as an agent, over an engine of its own.
         sync: gives the engine the model's weights as they now are.
-        world: domains and users of the training episodes.
+        world: domains and users of the training episodes, and the processes that share them.
         probe_world: those of the probe.
         tasks, probe: training tasks; validation tasks of the probe.
         encoder: of queries, for long-term memory.
@@ -93,7 +93,12 @@ class GrpoTrainer:
             self.tools.attach(self.long)
         dtype = self.config.agent.dtype
         self.optimiser = Optimiser(
-            self.model, grpo.learning_rate, grpo.weight_decay, grpo.max_grad_norm, dtype
+            self.model,
+            grpo.learning_rate,
+            grpo.weight_decay,
+            grpo.max_grad_norm,
+            dtype,
+            self.world.ranks,
         )
         self.reference = Scorer(copy.deepcopy(self.model), dtype).eval() if grpo.kl else None
         self.model.eval()  # no dropout: sampling and training see the same distribution
@@ -112,10 +117,10 @@ class GrpoTrainer:
                 self._probe(step, row)
             else:
                 self._log(row)
-            if step % grpo.checkpoint_every == 0:
+            if step % grpo.checkpoint_every == 0 and self.world.ranks.leads:
                 self._save(step)
             self.progress(step, grpo.steps, _line(row))
-        if grpo.keep == "best":
+        if grpo.keep == "best" and self.world.ranks.leads:
             try:
                 kept = read_tensors(self._best_file, self._best_digest)
             except CheckpointError as error:
@@ -200,10 +205,16 @@ class GrpoTrainer:
             queries = sorted({t.query for t in wins})
             if not queries:
                 return
-            vectors = dict(zip(queries, self.encoder.encode(queries), strict=True))
+            vectors = dict(zip(queries, self._vectors(queries), strict=True))
             for trajectory in wins:
                 reward = structured_reward(trajectory, self.config.reward).total
                 self.long.store(Pattern.of(trajectory, reward, step), vectors[trajectory.query])
+
+    def _vectors(self, queries: Sequence[str]) -> Vectors:
+        """The queries' vectors [n, d]; each process encodes a part of them."""
+        ranks = self.world.ranks
+        parts = ranks.gather(self.encoder.encode(ranks.block(queries)).tobytes())
+        return np.frombuffer(b"".join(parts), np.float32).reshape(len(queries), -1)
 
     def _learn_tools(self, groups: Sequence[Group]) -> Row:
         """The tool policy's own learning, where there is one."""
@@ -256,10 +267,11 @@ class GrpoTrainer:
         row["probe"] = fmean(valid)
         if row["probe"] > self.best[0]:
             self.best = (row["probe"], step)
-            kept = self.tools.kept() if self.tools else {}
-            with new_file(self._best_file) as temporary:
-                weights = {**dict(self.model.named_parameters()), **kept}
-                self._best_digest = write_tensors(temporary, weights)
+            if self.world.ranks.leads:
+                kept = self.tools.kept() if self.tools else {}
+                with new_file(self._best_file) as temporary:
+                    weights = {**dict(self.model.named_parameters()), **kept}
+                    self._best_digest = write_tensors(temporary, weights)
         self._log(row)
 
     def _log(self, row: Row) -> None:

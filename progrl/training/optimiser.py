@@ -9,6 +9,7 @@ from torch import Tensor
 
 from progrl.config.agent import Dtype
 from progrl.errors import CheckpointError
+from progrl.ranks import ALONE, Ranks
 from progrl.training.scoring import Scorer
 
 _SLOTS = ("exp_avg", "exp_avg_sq", "step")
@@ -23,6 +24,7 @@ class Optimiser:
         weight_decay: AdamW's.
         max_norm: gradient norm above which gradients are scaled down.
         dtype: of the layers' matrix products (`Scorer`).
+        ranks: the processes whose gradients are added up; all call `backward` equally often.
     """
 
     def __init__(
@@ -32,8 +34,10 @@ class Optimiser:
         weight_decay: float,
         max_norm: float,
         dtype: Dtype = "float32",
+        ranks: Ranks = ALONE,
     ) -> None:
         self.accelerator = Accelerator(cpu=not torch.cuda.is_available())
+        self.ranks = ranks
         self.peak, self.max_norm = learning_rate, max_norm
         self._scorer = Scorer(model, dtype)
         self._adam = torch.optim.AdamW(
@@ -43,8 +47,11 @@ class Optimiser:
         self._prepared.zero_grad()
 
     def backward(self, loss: Tensor) -> None:
-        """Add the gradient of a micro-batch's share of the loss."""
-        self.accelerator.backward(loss)
+        """Add the gradient of a micro-batch's share of the loss.
+
+        What backward does with several processes' gradients is to average them.
+        """
+        self.accelerator.backward(loss * self.ranks.size)
 
     def step(self, share: float) -> float:
         """Update with learning rate `share * peak`; the gradient norm before clipping."""

@@ -37,6 +37,34 @@ class TokenBias(NamedTuple):
         return TokenBias(self.rows[inside] - start, self.ids[inside], self.values[inside])
 
 
+class Inputs(NamedTuple):
+    """Rows of tokens, and which of them are scored.
+
+    A row is one conversation, or several as a tree: what they have in common stands once in it.
+
+    Attributes:
+        ids: [B, T] token ids, padded on the right.
+        sources: [N] where each scored token is predicted, as an index into the B * T places.
+        targets: [N] ids of the scored tokens.
+        bias: added to their logits, as in sampling.
+        positions: [B, T] of the tokens in their conversations; None where rows are conversations.
+        visible: [B, 1, T, T] what a token may look at; None with `positions`.
+    """
+
+    ids: Tensor
+    sources: Tensor
+    targets: Tensor
+    bias: TokenBias | None = None
+    positions: Tensor | None = None
+    visible: Tensor | None = None
+
+    @classmethod
+    def of(cls, ids: Tensor, mask: Tensor, bias: TokenBias | None = None) -> "Inputs":
+        """Of conversations `ids` [B, T] the tokens t+1 for which `mask` [B, T-1] holds."""
+        places = torch.arange(ids.numel()).view(ids.shape)
+        return cls(ids, places[:, :-1][mask], ids[:, 1:][mask], bias)
+
+
 class Scorer(nn.Module):
     """A causal language model that scores tokens; what trains is wrapped in this.
 
@@ -49,30 +77,26 @@ class Scorer(nn.Module):
         self.model = model
         self._half = dtype == "bfloat16"
 
-    def forward(
-        self,
-        ids: Tensor,
-        mask: Tensor,
-        temperature: float = 1.0,
-        bias: TokenBias | None = None,
-    ) -> Tensor:
-        """Score the tokens that `mask` selects.
+    def forward(self, given: Inputs, temperature: float = 1.0) -> Tensor:
+        """Score the chosen tokens.
 
-        Sequences are padded on the right, where causal attention keeps padding from mattering;
-        so no attention mask is built.
+        Conversations are padded on the right, where causal attention keeps padding from mattering;
+        so for these no attention mask is built.
 
         Args:
-            ids: [B, T] token ids.
-            mask: [B, T-1] whether token t+1 is to be scored.
             temperature: logits are divided by it, as in sampling.
-            bias: added to logits before that, as in sampling.
 
         Returns:
-            log-probabilities [N] in nats, N the number of selected tokens, row by row.
+            log-probabilities [N] in nats.
         """
-        with torch.autocast(ids.device.type, torch.bfloat16, enabled=self._half):
-            hidden = self.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
-        chosen, targets = hidden[:, :-1][mask], ids[:, 1:][mask]
+        with torch.autocast(given.ids.device.type, torch.bfloat16, enabled=self._half):
+            hidden = self.model.base_model(
+                input_ids=given.ids,
+                position_ids=given.positions,
+                attention_mask=given.visible,
+                use_cache=False,
+            ).last_hidden_state
+        chosen, targets, bias = hidden.flatten(0, 1)[given.sources], given.targets, given.bias
         head = self.model.get_output_embeddings()
         parts = []
         for at in range(0, len(targets), CHUNK):
@@ -83,7 +107,8 @@ class Scorer(nn.Module):
                 parts.append(checkpoint(_score, head, *piece, use_reentrant=False))
             else:
                 parts.append(_score(head, *piece))
-        return torch.cat(parts) if parts else hidden.new_zeros(0)
+        # Of no token: an empty tensor that hangs on every weight, so that it has a gradient, 0.
+        return torch.cat(parts) if parts else head(hidden[:1, :1]).flatten()[:0]
 
 
 def _score(

@@ -13,6 +13,7 @@ import torch
 
 from progrl.config.agent import Dtype
 from progrl.config.training import Constant, CopyWarmup, Schedule, SftConfig
+from progrl.ranks import ALONE, Ranks
 from progrl.seeds import Seed
 from progrl.training.batching import Example, microbatches
 from progrl.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
@@ -37,6 +38,7 @@ class SftTrainer:
         record: told each logged row.
         progress: told steps done, steps in all, and a line of text.
         dtype: of the layers' matrix products.
+        ranks: the processes that train it together.
     """
 
     model: Any
@@ -49,6 +51,7 @@ class SftTrainer:
     record: Callable[[Row], None]
     progress: Callable[[int, int, str], None]
     dtype: Dtype = "float32"
+    ranks: Ranks = ALONE
     rows: list[Row] = field(default_factory=list)
 
     @property
@@ -78,7 +81,7 @@ class SftTrainer:
                 row["step"] = step
                 self.rows.append(row)
                 self.record(row)
-            if step % self.config.checkpoint_every == 0:
+            if step % self.config.checkpoint_every == 0 and self.ranks.leads:
                 state = {"rows": self.rows}
                 save_checkpoint(self.folder, Checkpoint(step, optimiser.tensors(), state))
             self.progress(step, total, f"{row['phase']} loss {row['loss']:.3f}")
@@ -93,6 +96,7 @@ class SftTrainer:
             config.weight_decay,
             config.max_grad_norm,
             self.dtype,
+            self.ranks,
         )
 
     def _copy(self, optimiser: Optimiser, step: int) -> Row:
@@ -129,11 +133,12 @@ class SftTrainer:
     ) -> Row:
         tokens = sum(example.learned for example in batch)
         total = 0.0
-        for micro in microbatches(batch, self.config.tokens_per_microbatch):
-            logprobs = optimiser.scorer(micro.ids, micro.mask)
+        for micro in microbatches(batch, self.config.tokens_per_microbatch, ranks=self.ranks):
+            logprobs = optimiser.scorer(micro.inputs)
             loss = -logprobs.sum() / tokens
             optimiser.backward(loss)
             total += loss.item()
+        (total,) = self.ranks.total([total])
         share = rate(schedule, step, steps)
         norm = optimiser.step(share)
         return {
@@ -149,9 +154,9 @@ class SftTrainer:
         tokens = sum(example.learned for example in self.validation)
         if not tokens:
             return None
-        total = 0.0
+        total, budget = 0.0, self.config.tokens_per_microbatch
         with torch.no_grad():
-            for micro in microbatches(self.validation, self.config.tokens_per_microbatch):
-                logprobs = optimiser.scorer(micro.ids, micro.mask)
+            for micro in microbatches(self.validation, budget, ranks=self.ranks):
+                logprobs = optimiser.scorer(micro.inputs)
                 total -= logprobs.sum().item()
-        return total / tokens
+        return self.ranks.total([total])[0] / tokens

@@ -186,7 +186,7 @@ def policy_update(
     random.shuffle(live)
     sums = _Sums()
     for part in range(config.minibatches):
-        minibatch = [e for members in live[part :: config.minibatches] for e in members]
+        minibatch = live[part :: config.minibatches]
         if minibatch:
             _accumulate(optimiser, minibatch, config, longest, reference, sums)
             sums.norms.append(optimiser.step(share))
@@ -210,31 +210,43 @@ class _Sums:
 
 def _accumulate(
     optimiser: Optimiser,
-    episodes: Sequence[Episode],
+    groups: Sequence[Sequence[Episode]],
     config: GrpoConfig,
     longest: int,
     reference: Scorer | None,
     sums: _Sums,
 ) -> None:
+    """Add up the gradients of the groups' episodes; what a group has in common is read once."""
+    episodes = [e for members in groups for e in members]
+    of_group = [number for number, members in enumerate(groups) for _ in members]
     rows = token_weights([len(e.old) for e in episodes], config.aggregation, longest)
     sums.entropy -= sum(sum(e.old) for e in episodes)
     sums.tokens += sum(len(e.old) for e in episodes)
     if reference is None:  # else every token pays for how far it strays
         pairs = [_credited(e, w) for e, w in zip(episodes, rows, strict=True)]
+        of_group = [number for number, (e, _) in zip(of_group, pairs, strict=True) if e.old]
         episodes, rows = [e for e, _ in pairs if e.old], [w for e, w in pairs if e.old]
-    for micro in microbatches([e.example for e in episodes], config.tokens_per_microbatch):
-        logprobs = optimiser.scorer(micro.ids, micro.mask, config.temperature, micro.bias)
+    trees: dict[int, list[int]] = {}
+    for position, number in enumerate(of_group):
+        trees.setdefault(number, []).append(position)
+    examples, ranks = [e.example for e in episodes], optimiser.ranks
+    loss_sum = clipped_sum = 0.0
+    for micro in microbatches(examples, config.tokens_per_microbatch, trees.values(), ranks):
+        logprobs = optimiser.scorer(micro.inputs, config.temperature)
         old = gather(micro, [e.old for e in episodes])
         advantages = gather(micro, [e.advantages for e in episodes])
         loss, clipped = clipped_loss(logprobs, old, advantages, config.clip_low, config.clip_high)
         if reference is not None:
             with torch.no_grad():
-                frozen = reference(micro.ids, micro.mask, config.temperature, micro.bias)
+                frozen = reference(micro.inputs, config.temperature)
             loss = loss + config.kl * kl_penalty(logprobs, frozen)
         total = (loss * gather(micro, rows)).sum()
         optimiser.backward(total)
-        sums.loss += total.item()
-        sums.clipped += clipped.sum().item()
+        loss_sum += total.item()
+        clipped_sum += clipped.sum().item()
+    loss_sum, clipped_sum = ranks.total([loss_sum, clipped_sum])
+    sums.loss += loss_sum
+    sums.clipped += clipped_sum
 
 
 def _credited(episode: Episode, weights: Sequence[float]) -> tuple[Episode, list[float]]:
@@ -260,7 +272,7 @@ def _moved(optimiser: Optimiser, episodes: Sequence[Episode], config: GrpoConfig
     examples = [e.example for e in episodes]
     micro = next(microbatches(examples, config.tokens_per_microbatch))
     with torch.no_grad():
-        after = optimiser.scorer(micro.ids, micro.mask, config.temperature, micro.bias)
+        after = optimiser.scorer(micro.inputs, config.temperature)
     before: Tensor = gather(micro, [e.old for e in episodes])
     return float(kl_penalty(before, after).mean())
 

@@ -103,8 +103,8 @@ def test_the_trainer_finds_the_probabilities_of_biased_sampling(
     for micro in microbatches([e for e, _ in examples], 2000):
         old = gather(micro, [old for _, old in examples])
         with torch.no_grad():
-            logprobs = scorer(micro.ids, micro.mask, 0.7, micro.bias)
-            off.append((scorer(micro.ids, micro.mask, 0.7) - old).abs())
+            logprobs = scorer(micro.inputs, 0.7)
+            off.append((scorer(micro.inputs._replace(bias=None), 0.7) - old).abs())
         torch.testing.assert_close(logprobs, old, atol=1e-4, rtol=0)
     # Without the bias, first tokens would be scored wrongly, and no others.
     wrong, messages = (torch.cat(off) > 1e-4).sum(), sum(len(t.turns) for t in played)

@@ -8,7 +8,7 @@ import torch
 from progrl.agent.model import make_model
 from progrl.config import load_config
 from progrl.errors import ConfigurationError
-from progrl.training.scoring import Scorer
+from progrl.training.scoring import Inputs, Scorer
 
 
 def loss_on_repeats(copying: bool, seed: int) -> float:
@@ -18,7 +18,7 @@ def loss_on_repeats(copying: bool, seed: int) -> float:
         once = random.sample(range(64, 512), 16)
         mask = torch.tensor([[False] * 16 + [True] * 15])
         with torch.no_grad():
-            logprobs = Scorer(model)(torch.tensor([once * 2]), mask)
+            logprobs = Scorer(model)(Inputs.of(torch.tensor([once * 2]), mask))
         total -= float(logprobs.mean()) / 8
     return total
 

@@ -74,6 +74,6 @@ def test_what_the_engine_sampled_is_what_the_loss_is_over() -> None:
     scorer = Scorer(trained()[0]).eval()
     for micro in microbatches([e for e, _ in examples], 8192):
         with torch.no_grad():
-            logprobs = scorer(micro.ids, micro.mask, agent.temperature)
+            logprobs = scorer(micro.inputs, agent.temperature)
         old = gather(micro, [old for _, old in examples])
         torch.testing.assert_close(logprobs, old, atol=1e-4, rtol=0)

@@ -18,6 +18,7 @@ from progrl.config import load_config
 from progrl.config.training import GrpoConfig
 from progrl.dialogue.trajectories import End, Trajectory
 from progrl.embedding import HashedEncoder
+from progrl.rollout import World
 from progrl.seeds import Seed
 from progrl.training.grpo import GrpoTrainer, _episodes_row
 from progrl.training.optimiser import Optimiser
@@ -199,14 +200,15 @@ def test_groups_that_dynamic_sampling_replaces_are_counted_too(
     config = CONFIG.model_copy(update={"grpo": grpo(dynamic_sampling=replace)})
     tasks = [make_task(number) for number in range(4)]
     nobody: Any = None  # plays: the groups are given
+    nowhere = World({}, {}, nobody, 1)
     trainer = Played(
         config=config,
         model=tiny(),
         sampler_agent=nobody,
         greedy_agent=nobody,
         sync=lambda model: None,
-        world=nobody,
-        probe_world=nobody,
+        world=nowhere,
+        probe_world=nowhere,
         tasks=tasks,
         probe=tasks,
         encoder=HashedEncoder(),

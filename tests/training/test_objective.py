@@ -4,10 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from progrl.training.batching import Example, microbatches
 from progrl.training.objective import clipped_loss, kl_penalty, token_weights
 
 
@@ -43,20 +40,3 @@ def test_token_weights_by_hand(aggregation: str, expected: list[float]) -> None:
     weights = token_weights([1, 3, 0], aggregation, longest=10)  # type: ignore[arg-type]
     assert [len(w) for w in weights] == [1, 3, 0]
     assert [weights[0][0], weights[1][0]] == pytest.approx(expected)
-
-
-lengths = st.lists(st.integers(2, 40), min_size=1, max_size=20)
-
-
-@given(lengths, st.integers(1, 200))
-@settings(max_examples=50)
-def test_microbatches_hold_each_example_once_within_the_budget(
-    sizes: list[int], budget: int
-) -> None:
-    examples = [Example([n] * n, [False] + [True] * (n - 1)) for n in sizes]
-    batches = list(microbatches(examples, budget))
-    assert sorted(m for b in batches for m in b.members) == list(range(len(sizes)))
-    for batch in batches:
-        assert batch.ids.numel() <= budget or len(batch.members) == 1
-        for row, member in enumerate(batch.members):
-            assert int(batch.mask[row].sum()) == examples[member].learned

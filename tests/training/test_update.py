@@ -12,7 +12,7 @@ from progrl.config.training import GrpoConfig
 from progrl.dialogue.trajectories import End, Trajectory
 from progrl.errors import DataError
 from progrl.training.optimiser import Optimiser
-from progrl.training.scoring import Scorer
+from progrl.training.scoring import Inputs, Scorer
 from progrl.training.update import Group, example, policy_update
 from tests.builders import make_trajectory
 
@@ -32,7 +32,7 @@ def sampled(model: torch.nn.Module, ids: list[int], reward: float, turns: int = 
         flat += [*turn.context, *turn.sampled]
     mask = torch.tensor([([False] * 3 + [True] * len(ids)) * turns])[:, 1:]
     with torch.no_grad():
-        logprobs = Scorer(model)(torch.tensor([flat]), mask)
+        logprobs = Scorer(model)(Inputs.of(torch.tensor([flat]), mask))
     for number, turn in enumerate(trajectory.turns):
         turn.logprobs = logprobs[number * len(ids) : (number + 1) * len(ids)].tolist()
     return trajectory
@@ -47,7 +47,7 @@ def logprob(model: torch.nn.Module, trajectory: Trajectory, credit: str) -> floa
     """Of what is credited: the token in which the episodes of `group` part, or all on average."""
     ids, mask = trajectory.tokens()
     with torch.no_grad():
-        logprobs = Scorer(model)(torch.tensor([ids]), torch.tensor([mask])[:, 1:])
+        logprobs = Scorer(model)(Inputs.of(torch.tensor([ids]), torch.tensor([mask])[:, 1:]))
     return float(logprobs[0] if credit == "tree" else logprobs.mean())
 
 

@@ -136,17 +136,17 @@ class Batch:
         decoding = np.flatnonzero(self._seats["decoding"])
         self._settle()
         read_up, hidden = self._read()
-        slots = [np.asarray(read_up, dtype=np.int64)]
+        slots: Ints = np.asarray(read_up, dtype=np.int64)
         if len(decoding):
             active, first = np.unique(self._seats["slot"][decoding], return_index=True)
-            slots.append(active)
+            slots = np.concatenate([slots, active])
             last = self._seats["last"][decoding[first]]
             hidden.append(self.decoder.decode(self._cache, active, last))
             self.statistics.decoded += len(active)
         self.statistics.steps += 1
-        if not hidden:
+        if not len(slots):
             return []
-        return self._sample(np.concatenate(slots), self.decoder.logits(torch.cat(hidden)))
+        return self._sample(slots, self.decoder.logits(torch.cat(hidden)))
 
     def _stop_row(self, stop_ids: frozenset[int]) -> int:
         if stop_ids not in self._stop_sets:

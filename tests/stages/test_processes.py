@@ -1,0 +1,91 @@
+"""A stage in two processes: the same training, the same bytes after a kill, one message."""
+
+import json
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.stages.conftest import finish, start
+from tests.stages.test_kill import Copy, assert_same, reached, rows
+
+pytestmark = pytest.mark.slow
+TWO = "processes=2"
+GRPO = ("models/grpo", "memory", "metrics/grpo.jsonl")
+
+
+def followers(leader: int) -> list[psutil.Process]:
+    """The processes that share the stage of process `leader`."""
+    children = psutil.Process(leader).children(recursive=True)
+    return [p for p in children if "progrl.stages.processes" in p.cmdline()]
+
+
+def close(one: list[dict[str, Any]], other: list[dict[str, Any]], *names: str) -> None:
+    for a, b in zip(one, other, strict=True):
+        for name in names:
+            assert a[name] == pytest.approx(b[name], rel=1e-3, abs=1e-5), (a["step"], name)
+
+
+def test_two_processes_train_as_one_does(copy: Copy, tmp_path: Path) -> None:
+    one, two = copy("one", "data"), copy("two", "data")
+    few = "sft.steps=20"  # later on, rounding has grown
+    finish("sft", one, tmp_path / "one.log", few)
+    finish("sft", two, tmp_path / "two.log", few, TWO)
+    close(rows(one, "sft"), rows(two, "sft"), "loss", "gradient_norm")
+    # From one and the same model on: the first step's episodes, scores and gradients are the same.
+    one, two = (copy(name, "data", "models/sft") for name in ("one-grpo", "two-grpo"))
+    short = ("grpo.steps=1", "grpo.probe_every=1")
+    finish("grpo", one, tmp_path / "one.log", *short)
+    finish("grpo", two, tmp_path / "two.log", TWO, *short)
+    names = ("reward", "score_std", "entropy", "loss", "tokens_sampled", "probe")
+    close(rows(one, "grpo")[1:], rows(two, "grpo")[1:], *names, "gradient_norm")
+    assert rows(one, "grpo")[1]["gradient_norm"] > 0
+
+
+def test_killed_in_two_processes_it_ends_the_same_and_leaves_no_process(
+    copy: Copy, tmp_path: Path
+) -> None:
+    left, killed = copy("left", "data", "models/sft"), copy("killed", "data", "models/sft")
+    finish("grpo", left, tmp_path / "left.log", TWO)
+    process = start("grpo", killed, tmp_path / "killed.log", TWO)
+    while not reached("grpo", 2, killed):
+        assert process.poll() is None, (tmp_path / "killed.log").read_text()
+        time.sleep(0.01)
+    (follower,) = followers(process.pid)
+    process.kill()
+    process.wait()
+    follower.wait(20)
+    assert "resuming" in finish("grpo", killed, tmp_path / "again.log", TWO)
+    assert_same(left, killed, *GRPO)
+
+
+def test_where_one_process_dies_the_stage_says_so_and_goes_on_when_run_again(
+    copy: Copy, tmp_path: Path
+) -> None:
+    root, log = copy("root", "data", "models/sft"), tmp_path / "log"
+    process = start("grpo", root, log, TWO)
+    while not reached("grpo", 1, root):
+        assert process.poll() is None, log.read_text()
+        time.sleep(0.01)
+    (follower,) = followers(process.pid)
+    os.kill(follower.pid, signal.SIGKILL)
+    assert process.wait(60) == 2
+    said = log.read_text()
+    assert "Process 2 of 2 ended with code -9" in said and "Traceback" not in said
+    assert not (root / "models/grpo").exists()
+    assert "resuming" in finish("grpo", root, log, TWO)
+
+
+def test_evaluation_is_the_same_in_two_processes(copy: Copy, tmp_path: Path) -> None:
+    one = copy("one", "data", "models")
+    finish("grpo", one, tmp_path / "grpo.log", "grpo.steps=3")
+    two = shutil.copytree(one, tmp_path / "two")
+    finish("evaluate", one, tmp_path / "one.log")
+    finish("evaluate", two, tmp_path / "two.log", TWO)
+    found = [json.loads((root / "metrics/evaluate.json").read_text()) for root in (one, two)]
+    assert found[0] == found[1]
