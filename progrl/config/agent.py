@@ -58,7 +58,7 @@ class LocalEngine(Section):
 
     kind: Literal["local"]
     slots: Count
-    """Conversations whose cache is held at once; also the most episodes in flight."""
+    """Conversations that a process holds at once; also its most episodes in flight."""
     dtype: Dtype
     """Of weights and cache while sampling."""
     max_tokens: Count
