@@ -120,12 +120,17 @@ class Chromium:
             first = (str(error).strip().splitlines() or [repr(error)])[0]
             raise EnvironmentFault(f"Chromium, asked {what}, failed: {first}") from None
 
-    def new_page(self, allowed: Callable[[str], bool]) -> Any:
-        """A page in a context of its own, which asks only the addresses that are `allowed`."""
+    def new_page(self, allowed: Callable[[str], bool], **options: Any) -> Any:
+        """A page in a context of its own, which asks only the addresses that are `allowed`.
+
+        Args:
+            options: more of Playwright's, for the context.
+        """
 
         def made() -> Any:
+            size = {"width": 1000, "height": 700}
             context = self._browser.new_context(
-                viewport={"width": 1000, "height": 700}, locale="en-GB", timezone_id="UTC"
+                viewport=size, locale="en-GB", timezone_id="UTC", **options
             )
             context.set_default_timeout(ACT_SECONDS * 1000)
             context.set_default_navigation_timeout(SECONDS * 500)
@@ -178,9 +183,9 @@ def chromium() -> Chromium:
 class Tab:
     """An episode's page. It is closed with `close`, or when nobody has it any more."""
 
-    def __init__(self, allowed: Callable[[str], bool]) -> None:
+    def __init__(self, allowed: Callable[[str], bool], **options: Any) -> None:
         self._browser = chromium()
-        self.page = self._browser.new_page(allowed)
+        self.page = self._browser.new_page(allowed, **options)
 
     def do(self, what: str, act: Callable[[Any], T]) -> T:
         """The result of `act`, given the page.

@@ -59,6 +59,9 @@ class Benchmark:
             then holds `modules`.
         server: what must run elsewhere.
         why: why there is no adapter, or what is to be known about it, in a line.
+        references: makes the adapter that the gold is played in, where that is not `adapter`: it
+            needs no server, and tests less.
+        tests: what it tests, in a line.
     """
 
     name: str
@@ -73,6 +76,8 @@ class Benchmark:
     checkout: str = ""
     server: str = ""
     why: str = ""
+    references: Callable[[], Adapter] | None = None
+    tests: str = ""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -111,10 +116,21 @@ class Benchmark:
             ConfigurationError: it cannot run here; the message says why, or has the line that
                 installs what is missing.
         """
-        if self.adapter is None:
+        return self._made(self.adapter)
+
+    def open_gold(self) -> Adapter:
+        """The adapter that the gold is played in.
+
+        Raises:
+            ConfigurationError: as `open` does.
+        """
+        return self._made(self.references or self.adapter)
+
+    def _made(self, make: Callable[[], Adapter] | None) -> Adapter:
+        if make is None:
             raise ConfigurationError(f"The benchmark {self.name} cannot run here: {self.why}")
         if self.missing:
             raise ConfigurationError(
                 f"The benchmark {self.name} needs {', '.join(self.missing)}: {self.install}"
             )
-        return self.adapter()
+        return make()

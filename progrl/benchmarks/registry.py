@@ -33,7 +33,59 @@ _TAU2_MODULES = (
     "pandas",
     "dateutil",
 )
-_NOT_YET = "progrl has no adapter of it yet."
+_WEBARENA = (
+    "webarena-verified==1.2.3",
+    "compact-json==1.8.1",
+    "decorator==5.3.1",
+    "flexcache==0.3",
+    "flexparser==0.4",
+    "geocoder==1.38.1",
+    "geographiclib==2.1",
+    "geopy==2.4.1",
+    "jellyfish==1.3.0",
+    "jsonpath-ng==1.7.0",
+    "pint==0.25",
+    "platformdirs==4.14.8",
+    "ply==3.11",
+    "price-parser==0.5.0",
+    "probableparsing==0.0.1",
+    "python-crfsuite==0.9.12",
+    "python-dateutil==2.9.0.post0",
+    "pytimeparse2==1.7.1",
+    "rapidfuzz==3.14.6",
+    "ratelim==0.1.6",
+    "six==1.17.0",
+    "thefuzz==0.22.1",
+    "unidecode==1.4.0",
+    "url-normalize==2.2.1",
+    "us==3.2.0",
+    "usaddress==0.5.16",
+    "usaddress-scourgify==0.6.0",
+    "word2number==1.1",
+    "yaml-config==0.1.5",
+)
+_WEBARENA_MODULES = (
+    "webarena_verified",
+    "compact_json",
+    "dateutil",
+    "decorator",
+    "geocoder",
+    "geopy",
+    "jsonpath_ng",
+    "pint",
+    "price_parser",
+    "pytimeparse2",
+    "rapidfuzz",
+    "scourgify",
+    "thefuzz",
+    "unidecode",
+    "url_normalize",
+    "us",
+    "word2number",
+    "yamlconf",
+    "requests",
+    "playwright",
+)
 
 
 def _lazily(module: str, name: str) -> Callable[[], Adapter]:
@@ -133,10 +185,19 @@ _ALL = (
     ),
     Benchmark(
         "webarena",
-        "WebArena",
+        "WebArena, as WebArena-Verified",
         "Apache-2.0",
+        _lazily("webarena", "WebArena"),
+        _WEBARENA_MODULES,
+        f"install Chromium, {_extra('miniwob')}, and progrl benchmarks install webarena",
+        ("chromium",),
+        isolated=_WEBARENA,
         server="its sites, at the addresses in the variables WA_*",
-        why=f"Its sites are Docker images that must run elsewhere; {_NOT_YET}",
+        why="Its sites are Docker images that must run elsewhere: name them by WA_SHOPPING, "
+        "WA_REDDIT and so on.",
+        references=_lazily("webarena", "References"),
+        tests="No page of WebArena was opened: its own graders read the package's reference "
+        "answers, of the 324 tasks that ask for an answer alone.",
     ),
     Benchmark(
         "local_sites",
@@ -151,8 +212,14 @@ _ALL = (
         "toolbench",
         "ToolBench, as StableToolBench",
         "Apache-2.0",
+        _lazily("toolbench", "ToolBench"),
+        ("solvable_queries",),
+        "check out github.com/THUNLP-MT/StableToolBench, and name its folder in the environment "
+        "variable STABLETOOLBENCH",
+        checkout="STABLETOOLBENCH",
         server="a StableToolBench server",
-        why=f"It needs keys and a server with its cached answers; {_NOT_YET}",
+        why="A server of its own answers the calls: name its address by STABLETOOLBENCH_SERVER, "
+        "and a checkout, which has the queries, by STABLETOOLBENCH.",
     ),
     Benchmark(
         "agentbench",

@@ -64,17 +64,21 @@ def list_(shared: Shared) -> Result:
 )
 def gold(shared: Shared, name: Name, limit: Limit = None, corpus: CorpusFolder = None) -> Result:
     """Play the gold trajectories to the benchmark's own verdict."""
+    from progrl.benchmarks import find
     from progrl.benchmarks import gold as play_gold
 
-    adapter = opened(name, corpus)
+    tests = find(name).tests
+    adapter = find(name).open_gold() if tests else opened(name, corpus)
     with progress(f"gold of {name}", shared.quiet) as told:
         played = play_gold(adapter, limit, lambda done: told(done, limit or 0, "episodes"))
     won = sum(t.valid and t.success for t in played)
-    lines = [f"{won} of {len(played)} gold trajectories of {name} succeed."]
+    what = "reference answers" if tests else "gold trajectories"
+    lines = [f"{won} of {len(played)} {what} of {name} succeed.", *filter(None, [tests])]
     lines += [
         f"  {t.task_id}: {t.fault or t.end.value}" for t in played if not (t.valid and t.success)
     ]
-    return Result({"n": len(played), "success": won / len(played)}, "\n".join(lines))
+    found = {"n": len(played), "success": won / len(played), **({"tests": tests} if tests else {})}
+    return Result(found, "\n".join(lines))
 
 
 @command(group, "install", "benchmarks install bfcl_v3_multi_turn", configured=False)
@@ -89,7 +93,7 @@ def install(shared: Shared, name: Name) -> Result:
         raise ConfigurationError(f"{name}: nothing to install by this command; it {reason}")
     typer.echo(f"Running {' '.join(isolated.line(benchmark.place, benchmark.isolated))}", err=True)
     folder = isolated.install(benchmark.place, benchmark.isolated)
-    played = play_gold(benchmark.open(), 20)
+    played = play_gold(benchmark.open_gold(), 20)
     won = sum(t.valid and t.success for t in played)
     found = {"folder": str(folder), "n": len(played), "success": won / len(played)}
     shown = f"Installed in {folder}; {won} of {len(played)} gold trajectories succeed."

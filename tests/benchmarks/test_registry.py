@@ -50,6 +50,7 @@ def test_the_list_has_all_names_with_status_and_licence() -> None:
             assert row["status"] in {"not available", "needs server"}
             assert row["why"]
             assert "\n" not in row["why"]
+        assert (row["status"] == "needs server") == (name in {"webarena", "toolbench"})
 
 
 def test_what_is_missing_is_named_with_the_line_that_installs_it(
@@ -78,7 +79,7 @@ def test_what_is_missing_is_named_with_the_line_that_installs_it(
             "has no effect on textcraft",
         ),
         (("evaluate", "--trials", "2"), "without --benchmark"),
-        (("benchmarks", "gold", "webarena"), "must run elsewhere"),
+        (("benchmarks", "gold", "toolbench"), "STABLETOOLBENCH"),
         (("benchmarks", "gold", "textkraft"), "is it textcraft"),
         (("benchmarks", "install", "textcraft"), "progrl[textcraft]"),
         (("benchmarks", "install", "agentbench"), "Docker"),
