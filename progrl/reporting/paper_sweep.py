@@ -10,7 +10,7 @@ from progrl.reporting.paper import Pair, compare, measured, pairs, row
 from progrl.reporting.svg import Range, interval_chart, ticks
 
 MISSING = "No sweep with enough seeds was summed up (metrics/ablations.json), so nothing is drawn."
-REWARDS = {"full": "structured", "binary_reward": "binary", "learned_weights": "learned weights"}
+REWARDS = {"full": "learned weights", "fixed_weights": "structured", "binary_reward": "binary"}
 DESIGN = {
     "success": "success",
     "learning_efficiency": "learning efficiency",
@@ -20,8 +20,9 @@ DESIGN = {
 }
 CHAIN = {
     "chain_base": "base",
-    "fixed_horizon": "+ users",
-    "full": "+ adaptive horizon",
+    "chain_users": "+ users",
+    "no_tools": "+ adaptive horizon",
+    "full": "+ tools",
 }
 """Presets that add one part after the other."""
 

@@ -34,7 +34,10 @@ def material(tmp_path_factory, request):
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory, material):
     root = tmp_path_factory.mktemp("sweep")
-    names = ("chain_base", "fixed_horizon", "binary_reward", "mua_rl", "constant_lr")
+    names = (
+        *("chain_base", "chain_users", "no_tools", "fixed_horizon"),
+        *("binary_reward", "mua_rl", "constant_lr"),
+    )
     write_sweep(root, [1, 2, 3], *names)
     for seed in (1, 2, 3):
         write_cell(root / f"seed-{seed}" / "full", seed, FULL[seed], rows(FAST, 100))
