@@ -62,13 +62,20 @@ class Verdict:
         return asdict(self)
 
 
-def first_tasks(adapter: Adapter, limit: int | None) -> list[Task]:
+def first_tasks(adapter: Adapter, limit: int | None, told: Told | None = None) -> list[Task]:
     """The benchmark's first tasks, all where there is no limit.
+
+    Args:
+        told: how many there are, after each: those of pages take as long as an episode.
 
     Raises:
         ConfigurationError: it has none.
     """
-    tasks = list(islice(adapter.tasks("test", 0), limit))
+    tasks = []
+    for task in islice(adapter.tasks("test", 0), limit):
+        tasks.append(task)
+        if told is not None:
+            told(len(tasks))
     if not tasks:
         raise ConfigurationError(f"The benchmark {adapter.name} has no tasks.")
     return tasks
@@ -110,9 +117,15 @@ def _trial(node: Seed, number: int) -> Seed:
     return node if number == 0 else node.child("trial", number)
 
 
-def gold(adapter: Adapter, limit: int | None, told: Told | None = None) -> list[Trajectory]:
-    """Play the gold trajectories of the first tasks."""
-    return play(adapter, first_tasks(adapter, limit), ExpertAgent(), told)
+def gold(
+    adapter: Adapter, limit: int | None, told: Told | None = None, prepared: Told | None = None
+) -> list[Trajectory]:
+    """Play the gold trajectories of the first tasks.
+
+    Args:
+        told: how many have ended, after each; `prepared`, how many tasks there are.
+    """
+    return play(adapter, first_tasks(adapter, limit, prepared), ExpertAgent(), told)
 
 
 def verdict(adapter: Adapter, tasks: Sequence[Task], trajectories: Sequence[Trajectory]) -> Verdict:

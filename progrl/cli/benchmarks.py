@@ -1,5 +1,6 @@
 """`progrl benchmarks`, and `progrl evaluate --benchmark`: what others made, by their checkers."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,7 +71,12 @@ def gold(shared: Shared, name: Name, limit: Limit = None, corpus: CorpusFolder =
     tests = find(name).tests
     adapter = find(name).open_gold() if tests else opened(name, corpus)
     with progress(f"gold of {name}", shared.quiet) as told:
-        played = play_gold(adapter, limit, lambda done: told(done, limit or 0, "episodes"))
+        played = play_gold(
+            adapter,
+            limit,
+            lambda done: told(done, limit or 0, "episodes"),
+            lambda made: told(made, limit or 0, "tasks read"),
+        )
     won = sum(t.valid and t.success for t in played)
     what = "reference answers" if tests else "gold trajectories"
     lines = [f"{won} of {len(played)} {what} of {name} succeed.", *filter(None, [tests])]
@@ -181,6 +187,18 @@ def evaluate_benchmark(
     table = Table(*figures, box=None, header_style="bold")
     table.add_row(*map(_shown, figures.values()))
     return Result(figures, table, code=fault_code(played, config.evaluation.max_fault_share))
+
+
+def kept(shared: Shared, measured: Result) -> Result:
+    """Write an agent's figures where the report finds them; not those of an interrupted game."""
+    from progrl.files import write_json
+    from progrl.reporting.outside import FOLDER
+
+    figures = measured.value
+    if "benchmark" in figures:
+        agent = re.sub(r"[^\w.-]+", "_", figures["agent"])
+        write_json(shared.project / FOLDER / f"{figures['benchmark']}--{agent}.json", figures)
+    return measured
 
 
 def _shown(value: object) -> str:

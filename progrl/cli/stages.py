@@ -80,6 +80,14 @@ TaskLimit = Annotated[
 Temperature = Annotated[
     float, typer.Option(min=0, help="Of a model; 0 is greedy.", rich_help_panel=_BENCHMARKS)
 ]
+Keep = Annotated[
+    bool,
+    typer.Option(
+        "--keep",
+        help="Keep the figures in metrics/benchmarks, where the report shows them.",
+        rich_help_panel=_BENCHMARKS,
+    ),
+]
 Trials = Annotated[
     int,
     typer.Option(min=1, help="Episodes a task, for pass^k.", rich_help_panel=_BENCHMARKS),
@@ -138,6 +146,7 @@ def evaluate(
     corpus: CorpusFolder = None,
     trials: Trials = 1,
     user: WhoIsUser = None,
+    keep: Keep = False,
 ) -> Result:
     """Measure all agents on held-out tasks; or, with --benchmark, one agent on a benchmark."""
     if benchmark is None:
@@ -150,18 +159,20 @@ def evaluate(
             "--temperature": temperature,
             "--trials": trials - 1,
             "--user": user,
+            "--keep": keep,
         }
         if idle := [option for option, value in given.items() if value]:
             raise ConfigurationError(f"{idle[0]} has no effect without --benchmark.")
         return _stage(shared, "evaluate", own_folder(shared, output))
     if output is not None or agent is None:
-        wrong = "needs --agent" if agent is None else "writes nothing, so takes no --output"
+        wrong = "needs --agent" if agent is None else "writes nothing there, so takes no --output"
         raise ConfigurationError(f"evaluate --benchmark {benchmark} {wrong}.")
-    from progrl.cli.benchmarks import evaluate_benchmark
+    from progrl.cli.benchmarks import evaluate_benchmark, kept
 
-    return evaluate_benchmark(
+    found = evaluate_benchmark(
         shared, benchmark, agent, limit, temperature, corpus, model, key_variable, trials, user
     )
+    return kept(shared, found) if keep else found
 
 
 def stage(

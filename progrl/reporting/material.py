@@ -38,6 +38,7 @@ class Material:
         results: of all episodes of the evaluation.
         seeds: of metrics/seeds.json, the evaluations of several seeds, if they were merged.
         ablations: of metrics/ablations.json, if a sweep was summed up.
+        outside: of metrics/benchmarks, a benchmark of others and an agent each.
     """
 
     evaluate: Mapping[str, Any]
@@ -53,6 +54,7 @@ class Material:
     results: Results = field(default_factory=dict)
     seeds: Mapping[str, Any] | None = None
     ablations: Mapping[str, Any] | None = None
+    outside: Rows = field(default_factory=tuple)
 
     @property
     def headline(self) -> Mapping[str, Any]:

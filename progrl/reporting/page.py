@@ -17,6 +17,7 @@ from progrl.reporting.figures import (
     sft_figures,
 )
 from progrl.reporting.material import Material
+from progrl.reporting.outside import outside_table
 from progrl.reporting.paper import paper
 from progrl.reporting.paper_evaluation import evaluation_figures
 from progrl.reporting.paper_sweep import sweep_figures
@@ -102,6 +103,7 @@ def _paper(material: Material) -> dict[str, Any]:
     advice = material.evaluate.get("advice")
     return {
         "tables": paper_tables(material),
+        "outside": outside_table(material),
         "figures": paper_figures(material),
         "claims": claims(material),
         "theory": theory(material.grpo),

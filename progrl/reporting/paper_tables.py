@@ -7,6 +7,7 @@ from typing import Any
 from progrl.evaluation.dynamics import branch_shares, cost_to, mean_of, read_probe, threshold
 from progrl.reporting.figures import signal_share
 from progrl.reporting.material import Material, Rows
+from progrl.reporting.outside import of_paper
 from progrl.reporting.paper import (
     NOT_MEASURED,
     Comparison,
@@ -74,12 +75,18 @@ def paper_tables(material: Material) -> list[PaperTable]:
 def _outcomes(material: Material) -> PaperTable:
     stated = paper()["benchmarks"]
     benchmarks = list(material.headline["benchmarks"])
+    outside = of_paper(material)
     rows = []
     for variant, name in ROWS.items():
         cells = [_success(material, variant, at) for at in range(min(2, len(benchmarks)))]
+        cells += [full if variant == "full" else NOT_MEASURED for full, _ in outside.values()]
         cells += [percent(figures.get(name)) for figures in stated.values()]
         rows.append([variant.replace("_", " "), *cells])
     own = [f"ours: {name}" for name in benchmarks[:2]]
+    if outside:
+        idle = [nothing for _, nothing in outside.values()]
+        rows.append(["does nothing", *("" for _ in own), *idle, *("" for _ in stated)])
+    own += outside
     return PaperTable(
         1,
         "Success by benchmark",

@@ -9,6 +9,7 @@ from progrl.dialogue.trajectories import Trajectory, read_trajectories
 from progrl.errors import DataError
 from progrl.evaluation.metrics import Result
 from progrl.files import file_digest, read_json, read_jsonl
+from progrl.reporting import outside
 from progrl.reporting.material import Material, StageTime
 from progrl.tracking import provenance
 
@@ -18,7 +19,7 @@ RESULTS = f"{KEPT}/results.json"
 SEEDS, ABLATIONS = "metrics/seeds.json", "metrics/ablations.json"
 INPUTS = (GENERATE, SFT, GRPO, EVALUATE, KEPT)
 """What a report is made from, relative to the run's folder."""
-FOUND = (SEEDS, ABLATIONS)
+FOUND = (SEEDS, ABLATIONS, outside.FOLDER)
 """What is read too where it is there: made apart from the main path, after hours of runs."""
 SHOWN = ("sft", "grpo")
 """Agents whose dialogues are shown side by side."""
@@ -58,6 +59,7 @@ def gather(root: Path, project: Path, config: Config, times: Sequence[StageTime]
         results=_results(root / RESULTS),
         seeds=_evaluation(root / SEEDS) if (root / SEEDS).exists() else None,
         ablations=_ablations(root / ABLATIONS) if (root / ABLATIONS).exists() else None,
+        outside=outside.kept(root / outside.FOLDER),
     )
 
 
