@@ -1,7 +1,9 @@
 """A stage in several processes: starts them, lets them find each other, and ends them.
 
 The process that runs the stage leads; it starts the others as `python -m progrl.stages.processes`,
-which meet it on the loopback interface and run the same stage. They end with it, whatever ends it.
+which meet it at a file, talk on the loopback interface, and run the same stage. They end with it,
+whatever ends it.
+
 Where a launcher (`accelerate launch`, `torchrun`) has started the processes of a run, be it on one
 machine or on many, the stage runs in these and starts none.
 """
@@ -19,6 +21,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from progrl.config import Config, resolved
@@ -27,7 +30,6 @@ from progrl.ranks import Ranks
 from progrl.stages.base import Context, find_stage
 
 logger = logging.getLogger(__name__)
-LOOPBACK = "127.0.0.1"
 PATIENCE = timedelta(hours=2)
 """How long a process waits for another: simulated users may be slow."""
 GRACE = 60.0
@@ -54,37 +56,28 @@ def together(stage: str, context: Context) -> Iterator[Ranks]:
             yield ranks
             return
         size = context.config.processes
-        store = _store(0, size, 0)
-        crew = stack.enter_context(_crew(stage, context, store.port))
-        own = _place(0, size, store.port, context.config)
-        stack.enter_context(_environment(own))
+        meeting = Path(stack.enter_context(TemporaryDirectory(prefix="progrl-"))) / "meeting"
+        crew = stack.enter_context(_crew(stage, context, meeting))
+        stack.enter_context(_environment(_place(0, size, context.config)))
         try:
-            stack.enter_context(_group(Ranks(0, size), context.config, store))
+            stack.enter_context(_group(Ranks(0, size), context.config, meeting))
             yield Ranks(0, size)
         except RuntimeError as error:  # what torch raises where a connection breaks
-            raise ProcessFault(_why(crew, context.work, str(error))) from error
+            if why := _why(crew, context.work):
+                raise ProcessFault(why) from error
+            raise
 
 
-def _place(rank: int, size: int, port: int, config: Config) -> dict[str, str]:
+def _place(rank: int, size: int, config: Config) -> dict[str, str]:
     """What `torch.distributed` and accelerate read from the environment."""
     return {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
         "WORLD_SIZE": str(size),
         "LOCAL_WORLD_SIZE": str(size),
-        "MASTER_ADDR": LOOPBACK,
-        "MASTER_PORT": str(port),
         "OMP_NUM_THREADS": str(config.threads),
         "GLOO_SOCKET_IFNAME": next(n for _, n in socket.if_nameindex() if n.startswith("lo")),
     }
-
-
-def _store(rank: int, size: int, port: int) -> Any:
-    """Where the processes of this machine meet; port 0 takes a free one."""
-    import torch.distributed as distributed
-
-    loose: Any = distributed
-    return loose.TCPStore(LOOPBACK, port, size, is_master=rank == 0, wait_for_workers=False)
 
 
 @contextmanager
@@ -102,8 +95,11 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _group(ranks: Ranks, config: Config, store: Any) -> Iterator[None]:
-    """The process group; accelerate, which remembers what it has found before, finds it anew."""
+def _group(ranks: Ranks, config: Config, meeting: Path | None) -> Iterator[None]:
+    """The process group, found at a file or as a launcher has said.
+
+    Accelerate, which remembers what it has found before, finds it anew.
+    """
     import torch
     import torch.distributed as distributed
     from accelerate.state import AcceleratorState
@@ -113,7 +109,12 @@ def _group(ranks: Ranks, config: Config, store: Any) -> Iterator[None]:
     backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"
     if cuda:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    given = {"rank": ranks.rank, "world_size": ranks.size, "store": store} if store else {}
+    given: dict[str, Any] = {}
+    if meeting is not None:  # no server, which would listen on all interfaces
+        store = distributed.FileStore(  # type: ignore[attr-defined]
+            str(meeting), ranks.size
+        )
+        given = {"rank": ranks.rank, "world_size": ranks.size, "store": store}
     distributed.init_process_group(backend, timeout=PATIENCE, **given)
     AcceleratorState._reset_state(reset_partial_state=True)
     try:
@@ -124,7 +125,7 @@ def _group(ranks: Ranks, config: Config, store: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _crew(stage: str, context: Context, port: int) -> "Iterator[list[subprocess.Popen[str]]]":
+def _crew(stage: str, context: Context, meeting: Path) -> "Iterator[list[subprocess.Popen[str]]]":
     """The other processes; after the block they have ended."""
     crew: list[subprocess.Popen[str]] = []
     size = context.config.processes
@@ -134,10 +135,11 @@ def _crew(stage: str, context: Context, port: int) -> "Iterator[list[subprocess.
         "root": str(context.root),
         "project": str(context.project),
         "work": str(context.work),
+        "meeting": str(meeting),
     }
     try:
         for rank in range(1, size):
-            environment = {**os.environ, **_place(rank, size, port, context.config)}
+            environment = {**os.environ, **_place(rank, size, context.config)}
             with _log(context.work, rank).open("w", encoding="utf-8") as log:
                 process = subprocess.Popen(
                     [sys.executable, "-m", "progrl.stages.processes"],
@@ -154,7 +156,7 @@ def _crew(stage: str, context: Context, port: int) -> "Iterator[list[subprocess.
         for process in crew:  # whoever is not there by now would be waited for in vain
             assert process.stdout is not None
             if not process.stdout.readline():
-                raise ProcessFault(_why(crew, context.work, "one did not start"))
+                raise ProcessFault(_why(crew, context.work) or "A process did not start.")
         yield crew
         for process in crew:
             process.wait(GRACE)
@@ -168,7 +170,8 @@ def _log(work: Path, rank: int) -> Path:
     return work / f"process-{rank}.log"
 
 
-def _why(crew: "list[subprocess.Popen[str]]", work: Path, error: str) -> str:
+def _why(crew: "list[subprocess.Popen[str]]", work: Path) -> str | None:
+    """Which of the others has ended before its time, and why; None if none has."""
     for rank, process in enumerate(crew, start=1):
         try:
             code = process.wait(5)
@@ -181,7 +184,7 @@ def _why(crew: "list[subprocess.Popen[str]]", work: Path, error: str) -> str:
                 f"Process {rank + 1} of {len(crew) + 1} ended with code {code}: {said} (all of it "
                 f"in {_log(work, rank)}). Run the stage again: it goes on from its last checkpoint."
             )
-    return f"The processes of this stage lost each other ({error}). Run the stage again."
+    return None
 
 
 def _end_with_input() -> None:
@@ -203,8 +206,7 @@ def main() -> int:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     os.dup2(2, 1)
-    store = _store(ranks.rank, ranks.size, int(os.environ["MASTER_PORT"]))
-    with _group(ranks, config, store):
+    with _group(ranks, config, Path(given["meeting"])):
         find_stage(given["stage"]).run(replace(context, ranks=ranks))
     return 0
 

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,12 @@ def followers(leader: int) -> list[psutil.Process]:
     """The processes that share the stage of process `leader`."""
     children = psutil.Process(leader).children(recursive=True)
     return [p for p in children if "progrl.stages.processes" in p.cmdline()]
+
+
+def listening(process: psutil.Process | subprocess.Popen[bytes]) -> set[str]:
+    """The addresses that others could reach a process at."""
+    found = psutil.Process(process.pid).net_connections("inet")
+    return {c.laddr.ip for c in found if c.status == psutil.CONN_LISTEN}
 
 
 def close(one: list[dict[str, Any]], other: list[dict[str, Any]], *names: str) -> None:
@@ -59,6 +66,7 @@ def test_killed_in_two_processes_it_ends_the_same_and_leaves_no_process(
         assert process.poll() is None, (tmp_path / "killed.log").read_text()
         time.sleep(0.01)
     (follower,) = followers(process.pid)
+    assert listening(process) | listening(follower) == {"127.0.0.1"}
     process.kill()
     process.wait()
     follower.wait(20)
