@@ -5,6 +5,7 @@ time is divided: each plays its block of the episodes and computes its part of t
 then all have all. The first one leads: it alone writes and tells.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -63,3 +64,9 @@ class Ranks:
 
 
 ALONE = Ranks()
+
+
+def launched() -> Ranks | None:
+    """This process's place among those that a launcher has started; None where none has."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    return Ranks(int(os.environ.get("RANK", "0")), size) if size > 1 else None

@@ -16,6 +16,7 @@ from progrl.cli.output import grid, progress
 from progrl.config import Config
 from progrl.errors import ConfigurationError
 from progrl.files import read_json
+from progrl.ranks import launched
 from progrl.stages import NAMES, find_stage, is_done, run_stage
 
 LOCAL = {
@@ -127,7 +128,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _register_one(app: typer.Typer, name: str, purpose: str) -> None:
-    def body(shared: Shared, output: Output = None) -> Result:
+    def body(shared: Shared, output: Output = None) -> Result | None:
         return _stage(shared, name, own_folder(shared, output))
 
     body.__doc__ = purpose
@@ -147,7 +148,7 @@ def evaluate(
     trials: Trials = 1,
     user: WhoIsUser = None,
     keep: Keep = False,
-) -> Result:
+) -> Result | None:
     """Measure all agents on held-out tasks; or, with --benchmark, one agent on a benchmark."""
     if benchmark is None:
         given = {
@@ -181,7 +182,7 @@ def stage(
     root: Annotated[
         Path, typer.Option(help="Folder that all inputs and outputs are relative to.")
     ] = Path(),
-) -> Result:
+) -> Result | None:
     """Run one stage in the project itself, as dvc.yaml does; prefer `dvc repro`."""
     return _stage(shared, name, root)
 
@@ -191,6 +192,11 @@ def run(shared: Shared, output: Output = None) -> Result:
 
     After an interruption the same command goes on where it stopped.
     """
+    if launched() is not None:
+        raise ConfigurationError(
+            "progrl run starts its processes itself (key `processes`). Under a launcher run one "
+            "stage after another: progrl stage sft, then grpo, then evaluate."
+        )
     root = own_folder(shared, output)
     config = shared.config()
     stay_local(config)
@@ -218,10 +224,13 @@ def stay_local(config: Config) -> None:
         importlib.import_module("torch").set_num_threads(config.threads)
 
 
-def _stage(shared: Shared, name: str, root: Path) -> Result:
+def _stage(shared: Shared, name: str, root: Path) -> Result | None:
     config = shared.config()
     stay_local(config)
     metrics = _run(shared, config, name, root)
+    ranks = launched()
+    if ranks is not None and not ranks.leads:
+        return None
     shown = _results(root) if name == "evaluate" else _line(metrics)
     return Result({"stage": name, "root": str(root), "metrics": metrics}, shown)
 
@@ -236,7 +245,9 @@ def _results(root: Path) -> Table:
 def _run(shared: Shared, config: Config, name: str, root: Path) -> Mapping[str, float]:
     from progrl.tracking import open_run
 
-    with progress(name, shared.quiet) as told:
+    ranks = launched()
+    quiet = shared.quiet or (ranks is not None and not ranks.leads)
+    with progress(name, quiet) as told:
         return run_stage(find_stage(name), config, root, shared.project, told, open_run)
 
 

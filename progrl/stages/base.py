@@ -18,7 +18,7 @@ from progrl.config import Config, resolved
 from progrl.environments.registry import plugin_sources
 from progrl.errors import ConfigurationError, DataError
 from progrl.files import digest, exclusive, file_digest, read_json, remove_leftovers, write_json
-from progrl.ranks import ALONE, Ranks
+from progrl.ranks import ALONE, Ranks, launched
 from progrl.tracking.contracts import Metrics, Recorder, Silent
 
 __all__ = [
@@ -178,6 +178,26 @@ def _run(stage: Stage, context: Context) -> Metrics:
         return stage.run(replace(context, ranks=ranks))
 
 
+def _place(stage: Stage, config: Config) -> Ranks:
+    """This process among those of a launcher, if there is one.
+
+    Raises:
+        ConfigurationError: there are others than the configuration says.
+    """
+    ranks = launched() or ALONE
+    if ranks.size > 1 and stage.divided and ranks.size != config.processes:
+        raise ConfigurationError(
+            f"processes: {config.processes}, but a launcher has started {ranks.size}. Set "
+            f"processes={ranks.size}: results depend on their number in the last digits."
+        )
+    return ranks
+
+
+def _follow(stage: Stage, context: Context) -> Metrics:
+    """Share what another process leads, which alone locks, records and writes."""
+    return _run(stage, context) if stage.divided else {}
+
+
 Opener = Callable[[Stage, Config, Path, Path, Path], AbstractContextManager[Recorder]]
 """Opens the tracking run, given stage, configuration, root, project and work folder."""
 
@@ -192,6 +212,9 @@ def run_stage(
 ) -> Metrics:
     """Run a stage under its lock, with its tracking run, and note how long it took.
 
+    Of several processes that a launcher has started (`torchrun`, `accelerate launch`), which all
+    must see the same `root`, the first leads and the others do their share.
+
     Args:
         open_run: opens the tracking run.
 
@@ -199,6 +222,9 @@ def run_stage(
         BusyError: the same stage already runs on this root.
         ProgrlError: whatever the user can mend.
     """
+    if not _place(stage, config).leads:
+        work = root / "runs" / stage.name / input_hash(stage, config, root)
+        return _follow(stage, Context(config, root, project, work))
     with exclusive(root / "runs" / f"{stage.name}.lock", f"Stage {stage.name}"):
         work = root / "runs" / stage.name / input_hash(stage, config, root)
         work.mkdir(parents=True, exist_ok=True)

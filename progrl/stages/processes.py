@@ -26,7 +26,7 @@ from typing import Any
 
 from progrl.config import Config, resolved
 from progrl.errors import ProcessFault
-from progrl.ranks import Ranks
+from progrl.ranks import Ranks, launched
 from progrl.stages.base import Context, find_stage
 
 logger = logging.getLogger(__name__)
@@ -34,12 +34,6 @@ PATIENCE = timedelta(hours=2)
 """How long a process waits for another: simulated users may be slow."""
 GRACE = 60.0
 """Seconds that the others have to end after the leading one."""
-
-
-def launched() -> Ranks | None:
-    """This process's place among those that a launcher has started; None where none has."""
-    size = int(os.environ.get("WORLD_SIZE", "1"))
-    return Ranks(int(os.environ.get("RANK", "0")), size) if size > 1 else None
 
 
 @contextmanager
