@@ -1,5 +1,6 @@
 """`progrl benchmarks`, and `progrl evaluate --benchmark`: what others made, by their checkers."""
 
+import functools
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -163,15 +164,9 @@ def evaluate_benchmark(
     player = player_of(shared, config, adapter, user)
     try:
         with closing(seat, player), progress(f"{agent} on {name}", shared.quiet or person) as told:
-            played = play(
-                adapter,
-                tasks,
-                seat,
-                lambda done: told(done, total, "episodes"),
-                trials,
-                player,
-                1 if person else IN_FLIGHT,
-            )
+            at_a_time = 1 if person else IN_FLIGHT
+            ended = functools.partial(told, total=total, text="episodes")
+            played = play(adapter, tasks, seat, ended, trials, player, at_a_time)
     except BaseExceptionGroup as group:
         if group.subgroup(Quit) is None:
             raise
