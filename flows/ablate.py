@@ -35,7 +35,8 @@ def ablate(
         name: of the folder in outputs/sweeps.
         profile: laid over params.yaml, for all cells.
         seeds: one warm start each; 1, 2 and 3 by default.
-        variants: presets of configs/ablations, besides `full`; all that are applicable by default.
+        variants: presets of configs/ablations, or groups of them, besides `full`; by default all of
+            no group that are applicable.
         overrides: `a.b=c`, laid over the profile, for all cells.
     """
     try:
@@ -111,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--name", default="ablations", help="folder in outputs/sweeps")
     parser.add_argument("--profile", default="sweep", help="a name in configs/ or a YAML file")
     parser.add_argument("--seeds", default="1-3", help="as 1,2,5-8")
-    parser.add_argument("--variants", default="", help="as no_user,fixed_horizon; all by default")
+    parser.add_argument("--variants", default="", help="presets, or a group: userrl")
     parser.add_argument("--workers", type=int, default=1, help="cells at a time, one core each")
     parser.add_argument("--set", dest="overrides", metavar="A.B=C", action="append", default=[])
     options = parser.parse_args(arguments)

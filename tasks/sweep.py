@@ -95,17 +95,24 @@ def make_sweep(
 
 
 def chosen(sweep: Sweep, names: Sequence[str] | None) -> list[str]:
-    """The variants to run, `full` first: all that are applicable, or those named.
+    """The variants to run, `full` first: all of no group that are applicable, or those named.
+
+    Args:
+        names: of presets, and of groups of them.
 
     Raises:
-        ConfigurationError: there is no such preset, or it is not applicable.
+        ConfigurationError: there is no such preset or group.
     """
-    for name in names or ():
-        if name not in sweep.known:
-            raise ConfigurationError(f"No preset {name!r}: there are {', '.join(sweep.known)}.")
-    wanted = (
-        {FULL, *names} if names else {n for n, p in sweep.known.items() if not p.not_applicable}
-    )
+    groups: dict[str, list[str]] = {}
+    for name, preset in sweep.known.items():
+        if not preset.not_applicable:
+            groups.setdefault(preset.group, []).append(name)
+    wanted = {FULL}
+    for name in names or ("",):
+        if name not in sweep.known and name not in groups:
+            known = ", ".join([*sweep.known, *(f"the group {g}" for g in groups if g)])
+            raise ConfigurationError(f"No preset {name!r}: there are {known}.")
+        wanted |= {name} if name in sweep.known else set(groups[name])
     return [name for name in sweep.known if name in wanted]
 
 
@@ -127,7 +134,7 @@ def note_settings(sweep: Sweep, names: Sequence[str], seeds: Sequence[int]) -> N
         )
     described = {
         name: {
-            **preset.model_dump(exclude={"changes", "not_applicable"}),
+            **preset.model_dump(exclude={"changes", "not_applicable", "group"}),
             **(
                 {"not_applicable": preset.not_applicable}
                 if preset.not_applicable

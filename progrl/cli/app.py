@@ -22,6 +22,7 @@ from progrl.cli import (
     seeds,
     serve,
     stages,
+    transfer,
     view,
 )
 from progrl.cli.command import shown_examples
@@ -38,6 +39,7 @@ for group in (
     stages,
     ablations,
     seeds,
+    transfer,
     episodes,
     play,
     serve,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, Strict, model_validator
 
 from progrl.config.agent import AgentConfig, EncoderConfig, EngineConfig
 from progrl.config.base import Count, Fraction, Level, Names, Natural, Section
@@ -17,6 +17,11 @@ from progrl.config.training import (
     SftConfig,
 )
 from progrl.config.users import UserConfig
+
+AGENTS = ("do_nothing", "expert", "untrained", "sft", "grpo")
+"""The agents of every evaluation, from the least to the trained; do_nothing stands beside every
+result."""
+AgentName = Literal["do_nothing", "random", "expert", "untrained", "sft", "grpo"]
 
 
 class DomainsConfig(Section):
@@ -55,7 +60,7 @@ class GenerateConfig(Section):
     test_tasks: Count
     """Tasks for the results, a domain; held-out domains too."""
     dialogues: Count
-    """Dialogues between expert and simulated user, over the training tasks."""
+    """Dialogues between expert and simulated user over the training tasks, a training domain."""
     horizon: Annotated[int, Field(ge=2, le=30)]
     """Most agent turns of a dialogue."""
     max_level: Level
@@ -90,6 +95,9 @@ class EvaluationConfig(Section):
     """Trials of a task; trial j uses user seed j."""
     family: Literal["a", "b", "all"]
     """Family of user profiles."""
+    agents: Annotated[tuple[AgentName, ...], Strict(False)]
+    """Who is measured, in the order of the tables: the five of the default at least, `random` too
+    where it is named."""
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
     """Of all intervals."""
     bootstrap: Annotated[int, Field(ge=100)]
@@ -100,6 +108,14 @@ class EvaluationConfig(Section):
     """Dialogues an agent and benchmark whose trajectories are kept."""
     gate: GateConfig
     """When the challenger becomes champion."""
+
+    @model_validator(mode="after")
+    def _enough(self) -> Self:
+        if len(set(self.agents)) < len(self.agents):
+            raise ValueError("agents: one is named more than once")
+        if missing := [name for name in AGENTS if name not in self.agents]:
+            raise ValueError(f"agents: {', '.join(missing)} cannot be left out")
+        return self
 
 
 class MlflowTracking(Section):

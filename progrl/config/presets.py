@@ -29,6 +29,8 @@ class Preset(Section):
     """Where the variant's figure lies against that of `full`, if the claim holds."""
     changes: Mapping[str, Any] = Field(default_factory=dict)
     """The keys in which it differs, as in a profile."""
+    group: str = ""
+    """The sweep that it belongs to; "" is the one of the method's own parts."""
     not_applicable: str = ""
     """Why it cannot be run; then it has no changes."""
     paper: Mapping[str, Any] = Field(default_factory=dict)

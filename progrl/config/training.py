@@ -79,7 +79,8 @@ class SftConfig(Section):
     """Supervised warm start on the best-ranked dialogues."""
 
     dialogues: Count
-    """How many of the generated dialogues are trained on, best-ranked first."""
+    """How many of the generated dialogues are trained on, best-ranked first, as many of each
+    training domain."""
     steps: Count
     """Optimiser steps."""
     batch: Count
@@ -103,6 +104,8 @@ class SftConfig(Section):
 class GrpoConfig(Section):
     """Group relative policy optimisation (eq. 5-6)."""
 
+    start: Literal["sft", "untrained"]
+    """The model that training begins with: the warm start's, or the one before it."""
     steps: Count
     """Training steps."""
     tasks: Count
@@ -145,7 +148,8 @@ class GrpoConfig(Section):
     checkpoint_every: Count
     """Steps between checkpoints."""
     probe_every: Count
-    """Steps between probes: success on the first `probe_tasks` validation tasks, greedy."""
+    """Steps between probes: success on the first `probe_tasks` validation tasks, greedy;
+    training domains in turn."""
     probe_tasks: Count
     """Validation tasks of a probe."""
     probe_horizon: Annotated[int, Field(ge=2, le=30)]

@@ -27,7 +27,7 @@ from progrl.evaluation.dynamics import (
 from progrl.evaluation.metrics import Value, goal_change_success, success
 from progrl.evaluation.seeds import over_seeds
 from progrl.evaluation.statistics import holm, t_test
-from progrl.evaluation.sweep import AGENT, Cell, SweepResults
+from progrl.evaluation.sweep import AGENT, Cell, SweepResults, mean_over
 
 FOR_ROW, FOR_VERDICT = 3, 8
 """Seeds below which a row is not to be shown, and below which nothing is decided."""
@@ -56,7 +56,7 @@ def ablations(sweep: SweepResults, confidence: float) -> dict[str, Any]:
         confidence: of all intervals and verdicts.
     """
     domains = sweep.base["domains"]
-    benchmark, held_out = domains["train"][0], (domains["held_out"] or [None])[0]
+    benchmarks, held_out = tuple(domains["train"]), tuple(domains["held_out"])
     full = {cell.seed: cell for cell in sweep.cells.get(FULL, ())}
     reference = _reference(sweep)
     variants: dict[str, Any] = {}
@@ -66,7 +66,7 @@ def ablations(sweep: SweepResults, confidence: float) -> dict[str, Any]:
             variants[name] = {**described, "not_applicable": told["not_applicable"]}
             continue
         cells = sweep.cells.get(name, ())
-        row = _Row(cells, full, benchmark, held_out, confidence)
+        row = _Row(cells, full, benchmarks, held_out, confidence)
         compared = {} if name == FULL else row.compared(told["expect"])
         variants[name] = {
             **described,
@@ -81,15 +81,15 @@ def ablations(sweep: SweepResults, confidence: float) -> dict[str, Any]:
     return {
         "sweep": sweep.settings["name"],
         "profile": sweep.settings["profile"],
-        "benchmark": benchmark,
-        "held_out": held_out,
+        "benchmark": joint(benchmarks),
+        "held_out": joint(held_out) or None,
         "confidence": confidence,
         "primaries": [name for name in PRIMARIES if held_out or name != "held_out"],
         "seeds_for_verdict": FOR_VERDICT,
         "reference": reference,
         "agents": {
             agent: over_seeds(
-                [c.figure(benchmark, "success", agent) for c in full.values()], confidence
+                [c.mean(benchmarks, "success", agent) for c in full.values()], confidence
             )
             for agent in REFERENCES
         },
@@ -118,23 +118,24 @@ class _Row:
         self,
         cells: Sequence[Cell],
         full: Mapping[int, Cell],
-        benchmark: str,
-        held_out: str | None,
+        benchmarks: Sequence[str],
+        held_out: Sequence[str],
         confidence: float,
     ) -> None:
         self.cells, self.full, self.confidence = cells, full, confidence
-        self.benchmark, self.held_out = benchmark, held_out
+        self.benchmarks, self.held_out = benchmarks, held_out
         self.pairs = [(cell, full[cell.seed]) for cell in cells if cell.seed in full]
 
     def outcome(self) -> dict[str, Any]:
         """Success and the other figures of the evaluation."""
-        names = [self.benchmark, *([self.held_out] if self.held_out else [])]
-        metrics = {name: {m: self._mean(name, m) for m in SECONDARY} for name in names}
+        parts = [self.benchmarks, *([self.held_out] if self.held_out else [])]
+        parts += [(name,) for names in parts if len(names) > 1 for name in names]
+        metrics = {joint(names): {m: self._mean(names, m) for m in SECONDARY} for names in parts}
         return {
-            "success": self._mean(self.benchmark, "success"),
-            "success_by_seed": [c.figure(self.benchmark, "success") for c in self.cells],
+            "success": self._mean(self.benchmarks, "success"),
+            "success_by_seed": [c.mean(self.benchmarks, "success") for c in self.cells],
             "held_out": self._mean(self.held_out, "success") if self.held_out else None,
-            "goal_change": self._mean(self.benchmark, "goal_change_success"),
+            "goal_change": self._mean(self.benchmarks, "goal_change_success"),
             "metrics": metrics,
             "episodes": _mean(cell.spent("episodes") for cell in self.cells),
             "tokens": _mean(cell.spent("tokens_sampled") for cell in self.cells),
@@ -143,12 +144,12 @@ class _Row:
     def compared(self, expect: str) -> dict[str, Any]:
         """Differences to `full` in the primaries, with verdicts on the variant's claim."""
         measures: dict[str, Difference] = {
-            "success": lambda a, b: task_paired(a, b, self.benchmark, success),
-            "goal_change": lambda a, b: task_paired(a, b, self.benchmark, goal_change_success),
+            "success": lambda a, b: task_paired(a, b, self.benchmarks, success),
+            "goal_change": lambda a, b: task_paired(a, b, self.benchmarks, goal_change_success),
             "probe_area": lambda a, b: _less(_area(a), _area(b)),
         }
         if self.held_out:
-            measures["held_out"] = lambda a, b: task_paired(a, b, self.held_out or "", success)
+            measures["held_out"] = lambda a, b: task_paired(a, b, self.held_out, success)
         by_seed = {
             name: self._differences(measures[name]) for name in PRIMARIES if name in measures
         }
@@ -175,8 +176,8 @@ class _Row:
         """How training went, by the probe and by the rows of the steps."""
         best = reference["probe"] if reference else 0.0
         probes = [cell.probe for cell in self.cells]
-        finals = [f for c in self.cells if (f := c.figure(self.benchmark, "success")) is not None]
-        counts = {len(c.results[self.benchmark][AGENT]) for c in self.cells}
+        finals = [f for c in self.cells if (f := c.mean(self.benchmarks, "success")) is not None]
+        counts = {sum(len(c.results[b][AGENT]) for b in self.benchmarks) for c in self.cells}
         spread = performance_variance(finals, min(counts), self.confidence) if counts else None
         return {
             "probe": {
@@ -200,8 +201,8 @@ class _Row:
             "gradient_norm": self._figure(mean_of(c.rows, "gradient_norm") for c in self.cells),
         }
 
-    def _mean(self, benchmark: str, metric: str) -> Figure:
-        return self._figure(cell.figure(benchmark, metric) for cell in self.cells)
+    def _mean(self, benchmarks: Sequence[str], metric: str) -> Figure:
+        return self._figure(cell.mean(benchmarks, metric) for cell in self.cells)
 
     def _figure(self, values: Any) -> Figure:
         return over_seeds(list(values), self.confidence)
@@ -231,10 +232,20 @@ class _Row:
         }
 
 
-def task_paired(a: Cell, b: Cell, benchmark: str, value: Value) -> float | None:
-    """The mean over common tasks of a - b, in [-1, 1]; None without a common task."""
-    own, other = paired(a.results[benchmark][AGENT], b.results[benchmark][AGENT], value)
-    return fmean(x - y for x, y in zip(own, other, strict=True)) if own else None
+def joint(benchmarks: Sequence[str]) -> str:
+    """The name under which several benchmarks' figures stand together."""
+    return " + ".join(benchmarks)
+
+
+def task_paired(a: Cell, b: Cell, benchmarks: Sequence[str], value: Value) -> float | None:
+    """The mean over common tasks of a - b, in [-1, 1], and over benchmarks with such a task; None
+    where none has one."""
+
+    def of(benchmark: str) -> float | None:
+        own, other = paired(a.results[benchmark][AGENT], b.results[benchmark][AGENT], value)
+        return fmean(x - y for x, y in zip(own, other, strict=True)) if own else None
+
+    return mean_over(map(of, benchmarks))
 
 
 def at_equal_tokens(a: Cell, b: Cell) -> float | None:

@@ -13,9 +13,6 @@ from progrl.evaluation.metrics import Result, measure
 from progrl.rollout import Clock, EpisodeSpec, World, check_faults
 from progrl.seeds import Seed
 
-AGENTS = ("do_nothing", "expert", "untrained", "sft", "grpo")
-"""The agents of a run, from the least to the trained; do_nothing stands beside every result."""
-
 
 def check_held_out(training: Sequence[Task], benchmarks: Mapping[str, Sequence[Task]]) -> None:
     """Check what evaluation rests on.

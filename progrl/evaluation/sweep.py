@@ -1,8 +1,9 @@
 """A sweep as it lies on disk: what its variants are, and what its cells came to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from progrl.errors import DataError
@@ -47,6 +48,17 @@ class Cell:
         found = self.summary["benchmarks"][benchmark]["agents"][agent].get(metric)
         mean = found.get("mean") if isinstance(found, Mapping) else found
         return None if mean is None else float(mean)
+
+    def mean(self, benchmarks: Sequence[str], metric: str, agent: str = AGENT) -> float | None:
+        """The mean of a figure over benchmarks, each of the same weight; None where it is
+        undefined in all."""
+        return mean_over(self.figure(name, metric, agent) for name in benchmarks)
+
+
+def mean_over(values: Iterable[float | None]) -> float | None:
+    """The mean of what is defined; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 @dataclass(frozen=True)

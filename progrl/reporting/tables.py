@@ -16,6 +16,7 @@ from progrl.evaluation.dynamics import (
 UNDEFINED = "undefined"
 AGENT_NAMES = {
     "do_nothing": "do nothing",
+    "random": "random",
     "expert": "expert",
     "untrained": "untrained",
     "sft": "SFT",

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from progrl.agent.model import load_agent_folder
-from progrl.agent.seats import Agent, DoNothingAgent, ExpertAgent, ModelAgent
+from progrl.agent.seats import Agent, DoNothingAgent, ExpertAgent, ModelAgent, RandomAgent
 from progrl.config.orchestration import OrchestrationConfig
 from progrl.dialogue.tasks import Task
 from progrl.dialogue.trajectories import Trajectory, read_trajectories, write_trajectories
 from progrl.evaluation.examples import choose_examples
 from progrl.evaluation.metrics import Result
-from progrl.evaluation.protocol import AGENTS, Protocol, check_held_out
+from progrl.evaluation.protocol import Protocol, check_held_out
 from progrl.evaluation.summary import Summariser, Summary, evaluation
 from progrl.evaluation.sweep import PLAYED
 from progrl.files import new_folder, write_json
@@ -57,7 +57,10 @@ def run(context: Context) -> Metrics:
         name: {agent: protocol.results(benchmarks[name], t) for agent, t in agents.items()}
         for name, agents in played.items()
     }
-    results = {name: {agent: rows[agent] for agent in AGENTS} for name, rows in measured.items()}
+    results = {
+        name: {agent: rows[agent] for agent in config.evaluation.agents}
+        for name, rows in measured.items()
+    }
     with clock.measure("statistics"):
         seed = Seed.root(config.seed).child("evaluate").child("bootstrap").value
         summarise = Summariser(config.evaluation.confidence, config.evaluation.bootstrap, seed)
@@ -80,8 +83,8 @@ def _play(
 ) -> Played:
     """All trajectories; each pair of agent and benchmark is kept when done."""
     played: Played = {name: {} for name in benchmarks}
-    trials = protocol.config.trials
-    names = (*AGENTS, *(f"{ADVISED}_{kind}" for kind in compared(context.config.orchestration)))
+    trials, agents = protocol.config.trials, protocol.config.agents
+    names = (*agents, *(f"{ADVISED}_{kind}" for kind in compared(context.config.orchestration)))
     total = trials * len(names) * sum(map(len, benchmarks.values()))
     places = {
         (name, benchmark): _place(context, name) / f"{benchmark}_{name}.jsonl"
@@ -119,7 +122,7 @@ def _place(context: Context, name: str) -> Path:
     """Where an agent's episodes are kept: the stage's own folder, or the shared one, by digest of
     all that the agent's play follows from."""
     shared = context.root / PLAYED
-    if name not in AGENTS or name == ADVISED or not shared.is_dir():
+    if name not in context.config.evaluation.agents or name == ADVISED or not shared.is_dir():
         return context.work / "played"
     models = [MODELS[name]] if name in MODELS else []
     play = replace(STAGE, inputs=(TASKS, USERS, *models))
@@ -130,6 +133,8 @@ def _agent(context: Context, name: str) -> Agent:
     match name:
         case "do_nothing":
             return DoNothingAgent()
+        case "random":
+            return RandomAgent()
         case "expert":
             return ExpertAgent()
     which, _, kind = name.partition("_")

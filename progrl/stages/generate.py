@@ -38,11 +38,10 @@ def run(context: Context) -> Metrics:
     context.progress(1, 4, "users")
     memories = _users(context, domains, seed)
     context.progress(2, 4, "dialogues")
-    train = [t for name in config.domains.train for t in splits[name, "train"]]
-    validation = [t for name in config.domains.train for t in splits[name, "validation"]]
-    count = config.generate.dialogues * len(config.domains.train)
-    dialogues = _dialogues(train, count, domains, memories, config, seed.child("train"))
-    probes = _dialogues(validation, count, domains, memories, config, seed.child("validation"))
+    train = _easy(splits, "train", config)
+    validation = _easy(splits, "validation", config)
+    dialogues = _dialogues(train, domains, memories, config, seed.child("train"))
+    probes = _dialogues(validation, domains, memories, config, seed.child("validation"))
     context.progress(3, 4, "writing")
     with new_folder(context.root / DIALOGUES) as folder:
         write_trajectories(folder / "train.jsonl", dialogues)
@@ -89,20 +88,32 @@ def _users(context: Context, domains: Mapping[str, Domain], seed: Seed) -> dict[
     return memories
 
 
+def _easy(
+    splits: Mapping[tuple[str, Split], list[Task]], split: Split, config: Config
+) -> list[Task]:
+    """Of each training domain the first `dialogues` tasks of the allowed levels."""
+    generate = config.generate
+    return [
+        task
+        for name in config.domains.train
+        for task in [t for t in splits[name, split] if t.level <= generate.max_level][
+            : generate.dialogues
+        ]
+    ]
+
+
 def _dialogues(
     tasks: list[Task],
-    count: int,
     domains: Mapping[str, Domain],
     memories: Mapping[str, ReplyMemory],
     config: Config,
     seed: Seed,
 ) -> list[Trajectory]:
-    """Expert and user over the first `count` tasks of the allowed levels."""
+    """Expert and user over the tasks."""
     users = {
         name: own_user(domain) or ScriptedUser(memories[name]) for name, domain in domains.items()
     }
     world = make_world(domains, users, config.user.family, IN_FLIGHT)
-    chosen = [task for task in tasks if task.level <= config.generate.max_level][:count]
     specs = [
         world.spec(
             task,
@@ -111,7 +122,7 @@ def _dialogues(
             config.generate.horizon,
             {"agent": "expert"},
         )
-        for task in chosen
+        for task in tasks
     ]
     dialogues = world.play(specs, ExpertAgent())
     check_faults(dialogues, 0.0)

@@ -22,15 +22,18 @@ from progrl.stages.parts import (
     Timings,
     encoder_of,
     engine_of,
+    in_turn,
     set_threads,
     splits_of,
     training_world,
     world_of,
 )
-from progrl.stages.sft import MODEL as START
+from progrl.stages.sft import MODEL as SFT
+from progrl.stages.sft import UNTRAINED
 from progrl.training.grpo import GrpoTrainer, Row
 from progrl.training.tools import ToolLearning
 
+STARTS = {"sft": SFT, "untrained": UNTRAINED}
 MODEL, MEMORY, METRICS = "models/grpo", "memory", "metrics/grpo.jsonl"
 
 
@@ -48,13 +51,13 @@ def run(context: Context) -> Metrics:
     config, root = context.config, context.root
     set_threads(config)
     timings = Timings(context.work)
-    model, codec = load_agent_folder(root / START)
+    model, codec = load_agent_folder(root / STARTS[config.grpo.start])
     splits = splits_of(context)
     world = world_of(context, config.user.family, config.engine.slots, config.user)
     played, tasks = training_world(config, world, splits["train"])
     seed = Seed.root(config.seed).child("grpo")
     encoder = encoder_of(context)
-    tools, advised = _learning(context, world.domains, root / START, encoder, seed.child("advice"))
+    tools, advised = _learning(context, world.domains, root / SFT, encoder, seed.child("advice"))
     engine = engine_of(config, model)
     agents = {
         kind: ModelAgent(engine, codec, temperature, config.engine.max_tokens, kind, advisor)
@@ -83,7 +86,7 @@ def run(context: Context) -> Metrics:
         world=played,
         probe_world=world,
         tasks=tasks,
-        probe=splits["validation"][: config.grpo.probe_tasks],
+        probe=in_turn(splits["validation"], lambda t: t.domain)[: config.grpo.probe_tasks],
         encoder=encoder,
         seed=seed,
         folder=context.work / "checkpoints",
@@ -105,15 +108,16 @@ def _write(context: Context, trainer: GrpoTrainer, codec: Codec) -> None:
     if trainer.tools is not None:
         trainer.tools.improver.policies.whole.save(root / MODEL / TOOLS)
         trainer.long.save(root / MODEL / TOOLS / RECALLED)
-    write_json(root / MODEL / "provenance.json", _provenance(root, *trainer.best))
+    write_json(root / MODEL / "provenance.json", _provenance(context, *trainer.best))
     trainer.long.save(root / MEMORY)
     write_jsonl(root / METRICS, trainer.rows)
 
 
-def _provenance(root: Path, probe: float, step: int) -> dict[str, Any]:
+def _provenance(context: Context, probe: float, step: int) -> dict[str, Any]:
     """What the model was made of, and the best probe with its step."""
-    made_of = {"start": START, "tasks": TASKS, "users": USERS}
-    digests = {name: file_digest(root / path) for name, path in made_of.items()}
+    start = STARTS[context.config.grpo.start]
+    made_of = {"start": start, "tasks": TASKS, "users": USERS}
+    digests = {name: file_digest(context.root / path) for name, path in made_of.items()}
     return {"stage": "grpo", **digests, "best_probe": probe, "best_step": step}
 
 
@@ -150,7 +154,7 @@ STAGE = Stage(
         "threads",
         "processes",
     ),
-    inputs=(TASKS, USERS, START),
+    inputs=(TASKS, USERS, UNTRAINED, SFT),
     outputs=(MODEL, MEMORY, METRICS),
     packages=(
         "agent",

@@ -2,10 +2,11 @@
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from progrl.config import Config
 from progrl.config.agent import FolderEncoder
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from progrl.agent.engines.local import LocalEngine
 
+T = TypeVar("T")
+
 logger = logging.getLogger(__name__)
 
 TASKS, DIALOGUES, USERS = "data/tasks", "data/dialogues", "data/users"
@@ -47,6 +50,16 @@ def tasks_of(context: Context, split: str, names: Sequence[str] | None = None) -
         for name in names or context.config.domains.train
         for task in read_tasks(tasks_file(context.root, name, split))
     ]
+
+
+def in_turn(items: Iterable[T], part: Callable[[T], str]) -> list[T]:
+    """The first of each part, then the second of each, and so on: however many are taken from the
+    front, parts have equal shares as far as they last. Parts are in the order of their first."""
+    parts: dict[str, list[T]] = {}
+    for item in items:
+        parts.setdefault(part(item), []).append(item)
+    rounds = zip_longest(*parts.values(), fillvalue=None)
+    return [item for one in rounds for item in one if item is not None]
 
 
 def splits_of(context: Context) -> dict[Split, list[Task]]:

@@ -26,6 +26,7 @@ from progrl.stages.parts import (
     Timings,
     domains_of,
     encoder_of,
+    in_turn,
     set_threads,
     splits_of,
 )
@@ -107,10 +108,13 @@ def _dialogues(context: Context, split: Split, tasks: Sequence[Task]) -> list[Tr
 
 
 def _best(dialogues: list[Trajectory], config: Config) -> list[Trajectory]:
-    """The successes of the highest reward (UserRL: ranked by quality); ties in file order."""
+    """The successes of the highest reward (UserRL: ranked by quality); ties in file order.
+
+    Domains have equal shares, or the one with the shortest dialogues would have most.
+    """
     wins = [d for d in dialogues if d.valid and d.success]
     wins.sort(key=lambda d: -structured_reward(d, config.reward).total)
-    chosen = wins[: config.sft.dialogues]
+    chosen = in_turn(wins, lambda d: d.domain)[: config.sft.dialogues]
     if not chosen:
         raise DataError("There is no successful dialogue to learn from: run `progrl generate`.")
     return chosen

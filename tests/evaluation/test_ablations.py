@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from progrl.config import load_config, resolved
+from progrl.config.models import AGENTS
 from progrl.errors import DataError
 from progrl.evaluation.ablations import ablations, verdict
-from progrl.evaluation.protocol import AGENTS
 from progrl.evaluation.summary import Summariser, evaluation
 from progrl.evaluation.sweep import read_sweep
 from progrl.files import write_json, write_jsonl
@@ -200,3 +200,18 @@ def test_a_verdict_by_hand() -> None:
 def test_a_folder_without_a_sweep_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no sweep.*flows\.ablate"):
         read_sweep(tmp_path)
+
+
+def test_several_training_domains_count_alike(sweep: Path) -> None:
+    """Retail's figures and airline's, whose one of two tasks every agent solves."""
+    settings = json.loads((sweep / "sweep.json").read_text())
+    settings["base"]["domains"] |= {"train": ["retail", "airline"], "held_out": []}
+    write_json(sweep / "sweep.json", settings)
+    alone = sum(map(sum, FULL.values())) / 12  # type: ignore[arg-type]
+    found = ablations(read_sweep(sweep), 0.95)
+    assert (found["benchmark"], found["held_out"]) == ("retail + airline", None)
+    full, static = found["variants"]["full"], found["variants"]["no_user"]
+    assert full["success"]["mean"] == pytest.approx((alone + 0.5) / 2)
+    assert list(full["metrics"]) == ["retail + airline", "retail", "airline"]
+    less = sum(map(sum, STATIC.values())) / 12 - alone  # type: ignore[arg-type]
+    assert static["minus_full"]["mean"] == pytest.approx(less / 2)

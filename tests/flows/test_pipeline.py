@@ -109,7 +109,7 @@ def test_stages_are_children_of_one_pipeline(project: Path) -> None:
     assert grpo.data.params["grpo.steps"] and grpo.data.params["horizon.kind"] == "adaptive"
     lock = (project / "dvc.lock").read_text()
     used = {one.dataset.name: one.dataset.digest for one in grpo.inputs.dataset_inputs}
-    assert set(used) == {"data/tasks", "data/users", "models/sft"}
+    assert set(used) == {"data/tasks", "data/users", "models/untrained", "models/sft"}
     assert all(f"md5: {digest}\n" in lock for digest in used.values())
 
 

@@ -100,7 +100,11 @@ def test_variants_are_those_that_can_be_run_with_full_first(project: Path) -> No
     every = chosen(sweep, None)
     assert every[0] == "full" and "no_user" in every and "react" not in every
     assert chosen(sweep, ["no_user"]) == ["full", "no_user"]
-    with pytest.raises(ConfigurationError, match="No preset 'no_users'"):
+    assert not any(sweep.known[name].group for name in every)
+    userrl = chosen(sweep, ["userrl"])
+    assert userrl[0] == "full" and len(userrl) == 1 + 4 * 3 + 3 + 2
+    assert {sweep.known[name].group for name in userrl[1:]} == {"userrl"}
+    with pytest.raises(ConfigurationError, match=r"No preset 'no_users'.*the group userrl"):
         chosen(sweep, ["no_users"])
 
 

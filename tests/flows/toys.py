@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from progrl.config.models import AGENTS
 from progrl.errors import DataError
 from progrl.evaluation.metrics import measure
-from progrl.evaluation.protocol import AGENTS
 from progrl.files import new_folder, read_jsonl, write_json, write_jsonl, write_text
 from progrl.stages.base import Context, Metrics, Stage
 from tests.reporting.run import TASKS, grpo_row, sft_row, trajectories, write_run

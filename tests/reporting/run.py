@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from progrl.config import Config
+from progrl.config.models import AGENTS
 from progrl.dialogue.messages import Say, ToolCall
 from progrl.dialogue.trajectories import End, Trajectory, write_trajectories
 from progrl.evaluation.metrics import measure
-from progrl.evaluation.protocol import AGENTS
 from progrl.evaluation.summary import Summariser, evaluation
 from progrl.files import write_json, write_jsonl
 from tests.evaluation.records import make_task, make_trajectory

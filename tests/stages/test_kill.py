@@ -63,7 +63,7 @@ def assert_same(one: Path, other: Path, *outputs: str) -> None:
 
 
 def test_grpo_killed_at_random_moments_ends_the_same(copy: Copy, tmp_path: Path) -> None:
-    inputs = ("data", "models/sft")
+    inputs = ("data", "models/untrained", "models/sft")
     left, killed = copy("left", *inputs), copy("killed", *inputs)
     said = finish("grpo", left, tmp_path / "left.log")
     assert "resuming" not in said
@@ -100,7 +100,7 @@ LEARNED = (
 
 
 def test_grpo_killed_goes_on_with_the_weights_it_had_learned(copy: Copy, tmp_path: Path) -> None:
-    inputs = ("data", "models/sft")
+    inputs = ("data", "models/untrained", "models/sft")
     left, killed = copy("left", *inputs), copy("killed", *inputs)
     finish("grpo", left, tmp_path / "left.log", *LEARNED)
     told = [row["weights"]["retail"] for row in rows(left, "grpo") if row.get("weights")]

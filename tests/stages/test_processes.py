@@ -18,6 +18,7 @@ from tests.stages.test_kill import Copy, assert_same, reached, rows
 pytestmark = pytest.mark.slow
 TWO = "processes=2"
 GRPO = ("models/grpo", "memory", "metrics/grpo.jsonl")
+INPUTS = ("data", "models/untrained", "models/sft")
 
 
 def followers(leader: int) -> list[psutil.Process]:
@@ -46,7 +47,7 @@ def test_two_processes_train_as_one_does(copy: Copy, tmp_path: Path) -> None:
     finish("sft", two, tmp_path / "two.log", few, TWO)
     close(rows(one, "sft"), rows(two, "sft"), "loss", "gradient_norm")
     # From one and the same model on: until the first update the episodes are the same too.
-    one, two = (copy(name, "data", "models/sft") for name in ("one-grpo", "two-grpo"))
+    one, two = (copy(name, *INPUTS) for name in ("one-grpo", "two-grpo"))
     short = ("grpo.steps=3", "grpo.probe_every=3")
     finish("grpo", one, tmp_path / "one.log", *short)
     finish("grpo", two, tmp_path / "two.log", TWO, *short)
@@ -59,7 +60,7 @@ def test_two_processes_train_as_one_does(copy: Copy, tmp_path: Path) -> None:
 def test_killed_in_two_processes_it_ends_the_same_and_leaves_no_process(
     copy: Copy, tmp_path: Path
 ) -> None:
-    left, killed = copy("left", "data", "models/sft"), copy("killed", "data", "models/sft")
+    left, killed = copy("left", *INPUTS), copy("killed", *INPUTS)
     finish("grpo", left, tmp_path / "left.log", TWO)
     process = start("grpo", killed, tmp_path / "killed.log", TWO)
     while not reached("grpo", 2, killed):
@@ -77,7 +78,7 @@ def test_killed_in_two_processes_it_ends_the_same_and_leaves_no_process(
 def test_where_one_process_dies_the_stage_says_so_and_goes_on_when_run_again(
     copy: Copy, tmp_path: Path
 ) -> None:
-    root, log = copy("root", "data", "models/sft"), tmp_path / "log"
+    root, log = copy("root", *INPUTS), tmp_path / "log"
     process = start("grpo", root, log, TWO)
     while not reached("grpo", 1, root):
         assert process.poll() is None, log.read_text()
