@@ -57,7 +57,7 @@ def run(context: Context) -> Metrics:
         name: {agent: protocol.results(benchmarks[name], t) for agent, t in agents.items()}
         for name, agents in played.items()
     }
-    results = {
+    results: Results = {
         name: {agent: rows[agent] for agent in config.evaluation.agents}
         for name, rows in measured.items()
     }

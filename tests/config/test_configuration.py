@@ -136,8 +136,8 @@ def test_every_key_left_out_is_missed(params: Path, tmp_path: Path) -> None:
         ("threads=100000", "threads"),
         ("domains.train=retail", "domains.train: a list is expected .got 'retail'"),
         ("sft.schedule.flat=0.95", "sft.schedule: flat: with warmup more than 1"),
-        ("grpo.probe_every=81", "grpo.probe_every: more than grpo.steps"),
-        ("grpo={probe_every: 81, keep: last}", "grpo.probe_every: more than grpo.steps"),
+        ("grpo.probe_every=151", "grpo.probe_every: more than grpo.steps"),
+        ("grpo={probe_every: 151, keep: last}", "grpo.probe_every: more than grpo.steps"),
         ("grpo.probe_every=0", "grpo.probe_every"),
     ],
 )

@@ -21,7 +21,7 @@ SMALL = (
     "processes=1", "embedding={kind: hashed}", "tracking={kind: none}",
     "generate.train_tasks=12", "generate.validation_tasks=4", "generate.test_tasks=4",
     "generate.dialogues=12", "generate.responses=60", "generate.pool=120",
-    "agent={vocabulary: 900, hidden: 32, layers: 2, heads: 1, head_dim: 32, ffn: 32}",
+    "agent={vocabulary: 900, hidden: 32, layers: 2, heads: 1, head_dim: 12, ffn: 32}",
     "engine={slots: 40, max_tokens: 12}", "sft.dialogues=40", "sft.steps=4", "sft.batch=8",
     "sft.warmup={steps: 2, batch: 4}", "grpo.steps=2", "grpo.tasks=3", "grpo.group=2",
     "grpo.probe_tasks=10", "grpo.probe_every=2", "grpo.probe_horizon=4", "grpo.keep=last",
