@@ -77,7 +77,7 @@ def python_and_packages() -> Iterator[Finding]:
         except importlib.metadata.PackageNotFoundError:
             state: Literal["note", "problem"] = "note" if optional else "problem"
             wrong += not optional
-            yield Finding(requirement.name, state, f"not installed{_extra(requirement)}", INSTALL)
+            yield Finding(requirement.name, state, "not installed", _install(requirement))
             continue
         if not requirement.specifier.contains(installed, prereleases=True):
             wrong += 1
@@ -90,8 +90,12 @@ def python_and_packages() -> Iterator[Finding]:
 INSTALL = "Run `make setup`, or install progrl again."
 
 
-def _extra(requirement: Requirement) -> str:
-    return f" (optional: {requirement.marker})" if requirement.marker else ""
+def _install(requirement: Requirement) -> str:
+    """The line that brings it; an optional one is asked for by the extra in its marker."""
+    extra = str(requirement.marker).rpartition("extra == ")[2].strip('"')
+    if requirement.marker is None or not extra:
+        return INSTALL
+    return f"Only for {extra}: `python -m pip install 'progrl[{extra}]'`"
 
 
 def _asked() -> tuple[str, list[Requirement]]:

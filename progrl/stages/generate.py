@@ -13,7 +13,15 @@ from progrl.files import new_folder, write_json
 from progrl.rollout import check_faults
 from progrl.seeds import Seed
 from progrl.stages.base import Context, Metrics, Stage
-from progrl.stages.parts import DIALOGUES, TASKS, USERS, domains_of, encoder_of, make_world
+from progrl.stages.parts import (
+    DIALOGUES,
+    TASKS,
+    USERS,
+    domains_of,
+    encoder_of,
+    make_world,
+    set_threads,
+)
 from progrl.users.replies import ReplyMemory, build_reply_memory
 from progrl.users.scripted import ScriptedUser, own_user
 
@@ -27,6 +35,7 @@ def run(context: Context) -> Metrics:
     """Write tasks, the ids of the test tasks, users, dialogues and metrics/generate.json."""
     config, seed = context.config, Seed.root(context.config.seed).child("generate")
     domains = domains_of(config)
+    set_threads(config)
     context.progress(0, 4, "tasks")
     splits = _tasks(domains, config, seed)
     check_disjoint(**{f"{name} {split}": tasks for (name, split), tasks in splits.items()})
@@ -148,7 +157,7 @@ def _figures(
 
 STAGE = Stage(
     name="generate",
-    sections=("seed", "domains", "embedding", "generate", "user"),
+    sections=("seed", "domains", "embedding", "generate", "user", "threads"),
     inputs=(),
     outputs=(TASKS, DIALOGUES, USERS, "metrics/generate.json", TEST_IDS),
     packages=(

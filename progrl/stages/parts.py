@@ -154,9 +154,11 @@ def engine_of(config: Config, model: "PreTrainedModel") -> "LocalEngine":
 
 
 def set_threads(config: Config) -> None:
-    """Fix what decides the order of floating-point sums: torch's threads and algorithms."""
+    """Fix what decides the order of floating-point sums: threads and algorithms, numpy's too."""
     import torch
+    from threadpoolctl import threadpool_limits
 
+    threadpool_limits(config.threads)
     torch.set_num_threads(config.threads)
     torch.use_deterministic_algorithms(True, warn_only=True)
 

@@ -1,9 +1,15 @@
-"""What stages share: parts of a whole in turn."""
+"""What stages share: parts of a whole in turn, and the order of sums."""
+
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from progrl.stages.parts import in_turn
+from progrl.config import load_config
+from progrl.stages.parts import in_turn, set_threads
+
+ROOT = Path(__file__).parents[2]
 
 
 def first(item: str) -> str:
@@ -28,3 +34,11 @@ def test_nothing_is_lost_and_each_part_keeps_its_order(items: list[str]) -> None
 @given(st.lists(st.integers()))
 def test_a_single_part_stays_as_it_is(items: list[int]) -> None:
     assert in_turn(items, lambda _: "one") == items
+
+
+def test_sums_of_numpy_have_as_many_threads_as_the_configuration_says() -> None:
+    config = load_config(ROOT / "params.yaml", overrides=["threads=1"])
+    with threadpool_limits(2, user_api="blas"):
+        set_threads(config)
+        found = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+    assert found == {1}
