@@ -1,6 +1,7 @@
 """What holds for every test: no network beyond loopback, one thread, nothing of the user's own."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -25,6 +26,10 @@ os.environ |= {
 }
 for name in ("MLFLOW_TRACKING_URI", "PREFECT_API_URL", "FORCE_COLOR"):
     os.environ.pop(name, None)
+
+# Started in the background by a shell, these tests and all that they start would be deaf to Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The interpreter may have a sitecustomize of its own, so the guard is loaded by its path.
 sys.path[:0] = [str(GUARD), str(ROOT)]

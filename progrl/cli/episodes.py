@@ -197,7 +197,8 @@ def agent_of(shared: Shared, config: Config, name: str, temperature: float) -> "
         return scripts[name]()
     if not Path(name).is_dir():
         raise ConfigurationError(
-            f"--agent {name}: neither one of {', '.join(scripts)} nor the folder of a model."
+            f"--agent {name}: neither one of {', '.join(scripts)} nor the folder of a model. "
+            "`make run` makes models/grpo, `progrl run --output FOLDER` FOLDER/models/grpo."
         )
     from progrl.agent.model import load_agent_folder
     from progrl.stages.advice import advisor_of

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from progrl.dialogue.messages import Message, Say, ToolCall
+from progrl.dialogue.messages import Message, ToolCall
 from progrl.dialogue.tasks import Task
 from progrl.dialogue.trajectories import End, Trajectory, Turn, assistant_message
 from progrl.dialogue.users import UserReply
@@ -88,29 +88,31 @@ def selection(trajectory: Trajectory, task: Task, domain: Domain) -> Ratio:
         if isinstance(wanted, ToolCall):
             cases += 1
             agreed += isinstance(turn.action, ToolCall) and turn.action.name == wanted.name
-        _repeat(turn, environment, trajectory)
-        history.append(assistant_message(turn.action, turn.text))
+        said = _repeat(turn, environment, trajectory)
+        spoken = Message("assistant", said) if said else assistant_message(turn.action, turn.text)
+        history.append(spoken)
         if turn.source:
             history.append(turn.answer())
     return Ratio(agreed, cases)
 
 
-def _repeat(turn: Turn, environment: Environment, trajectory: Trajectory) -> None:
-    match turn.action:
-        case ToolCall():
-            seen = environment.step(turn.action).observation
-            if seen != turn.observation:
-                raise DataError(
-                    f"Episode of task {trajectory.task_id}: played again, {turn.action} gives "
-                    f"{seen!r}, not {turn.observation!r}. Evaluate again with this version."
-                )
-        case Say():
-            environment.step(turn.action)
-            for call, _ in turn.user_calls:
-                environment.hear(UserReply("", turn.act, calls=(call,)))
-            if turn.source == "user":
-                leaves = trajectory.end is End.LEFT and turn is trajectory.turns[-1]
-                environment.hear(UserReply(turn.observation, turn.act, leaves))
+def _repeat(turn: Turn, environment: Environment, trajectory: Trajectory) -> str:
+    """Do what was done in a turn once more; what a call has said to the user, if it has."""
+    last = turn is trajectory.turns[-1]
+    if turn.action is None or (last and trajectory.end is End.WINDOW):
+        return ""
+    result = environment.step(turn.action)
+    if turn.source == "user":  # words have an answer, and so has a call that spoke
+        for call, _ in turn.user_calls:
+            environment.hear(UserReply("", turn.act, calls=(call,)))
+        environment.hear(UserReply(turn.observation, turn.act, last and trajectory.end is End.LEFT))
+        return result.said
+    if isinstance(turn.action, ToolCall) and result.observation != turn.observation:
+        raise DataError(
+            f"Episode of task {trajectory.task_id}: played again, {turn.action} gives "
+            f"{result.observation!r}, not {turn.observation!r}. Evaluate again with this version."
+        )
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from progrl.benchmarks import BENCHMARKS, find, isolated
 from progrl.benchmarks.base import bounded
 from progrl.cli.app import app
 from progrl.errors import ConfigurationError, DataError, EnvironmentFault
+from tests.benchmarks.packages import opened
 
 ASKED_FOR = {
     "bfcl_v3_multi_turn",
@@ -74,10 +75,6 @@ def test_what_is_missing_is_named_with_the_line_that_installs_it(
     [
         (("benchmarks", "gold", "agentbench"), "Docker"),
         (("benchmarks", "install", "tau_bench_retail"), "TAU_BENCH"),
-        (
-            ("evaluate", "--benchmark", "textcraft", "--agent", "random", "--user", "human"),
-            "has no effect on textcraft",
-        ),
         (("evaluate", "--trials", "2"), "without --benchmark"),
         (("benchmarks", "gold", "toolbench"), "STABLETOOLBENCH"),
         (("benchmarks", "gold", "textkraft"), "is it textcraft"),
@@ -96,6 +93,13 @@ def test_what_cannot_be_done_is_said(words: tuple[str, ...], said: str) -> None:
     done = run(*words)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_who_plays_a_user_that_only_reads_lines_has_no_effect() -> None:
+    opened("textcraft")
+    done = run("evaluate", "--benchmark", "textcraft", "--agent", "random", "--user", "human")
+    assert done.exit_code == 2
+    assert "has no effect on textcraft" in done.stderr
     assert "Traceback" not in done.stderr
 
 

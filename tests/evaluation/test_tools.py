@@ -29,12 +29,14 @@ from progrl.evaluation.tools import (
 from progrl.rollout import World
 from progrl.seeds import Seed
 from progrl.users.contracts import Profile
+from progrl.users.scripted import own_user
 
 from .records import BYE, LOOK, make_result, make_task, make_trajectory
 from .test_metrics import REWARD
 
 PROFILE = Profile("plain", 20, 1.0, 0.0, 0.0, 0.0, 0.0)
 RETAIL = domain("retail")
+GYMS = ["function", "intention", "persuade", "search", "tau", "telepathy", "travel", "turtle"]
 TASKS = list(islice(RETAIL.tasks("test", 5), 10))
 NAMES = st.lists(st.sampled_from("abc"), max_size=7)
 
@@ -92,6 +94,18 @@ def test_the_expert_selects_as_the_expert_does():
     for trajectory, task in zip(played(ExpertAgent()), TASKS, strict=True):
         agreed, cases = selection(trajectory, task, RETAIL)
         assert agreed == cases == len(calls(trajectory))
+
+
+@pytest.mark.parametrize("name", GYMS)
+@pytest.mark.parametrize("agent", [ExpertAgent(), RandomAgent()], ids=lambda a: a.name)
+def test_gyms_in_which_calls_speak_to_the_user_are_played_again(name, agent):
+    gym = domain(name)
+    tasks = list(islice(gym.tasks("test", 1), 4))
+    world = World({name: gym}, {name: own_user(gym)}, lambda seed: PROFILE, 4)
+    specs = [world.spec(t, Seed("u").child(t.id), Seed("a").child(t.id), 12, {}) for t in tasks]
+    for trajectory, task in zip(world.play(specs, agent), tasks, strict=True):
+        agreed, cases = selection(trajectory, task, gym)
+        assert cases and (agreed == cases or agent.name != "expert")
 
 
 def test_selection_by_hand():
