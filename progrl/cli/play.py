@@ -34,6 +34,7 @@ from progrl.config import Config
 from progrl.dialogue.messages import Message, ToolSpec
 from progrl.dialogue.tasks import Task
 from progrl.dialogue.users import UserView
+from progrl.errors import ConfigurationError
 from progrl.seeds import Seed
 from progrl.users.contracts import UserSimulator
 from progrl.users.human import Goal, HumanUser, brief
@@ -92,6 +93,10 @@ def play(
         show(Text(TO_AGENT, "italic"), Text(domain.policy, "dim"))
     else:
         view = domain.user_view(chosen)
+        if not (view.facts or view.wishes):
+            raise ConfigurationError(
+                f"{environment} asks its user nothing, so there is nothing to play: use --as agent."
+            )
         seat, user = agent_of(shared, config, agent, 0.0), HumanUser(AskUser(view))
         show(Text(TO_USER, "italic"), *briefing(view), spoken("user", chosen.query))
     signal.signal(signal.SIGINT, _interrupt)

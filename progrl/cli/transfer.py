@@ -91,6 +91,8 @@ def folders_of(runs: Sequence[str]) -> dict[str, Path]:
             )
         if name in folders:
             raise ConfigurationError(f"{given}: there is a run of {name} already.")
+        if not Path(folder).is_dir():
+            raise ConfigurationError(f"{given}: no such folder. `progrl run --output` makes one.")
         folders[name] = Path(folder)
     return folders
 

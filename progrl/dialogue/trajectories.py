@@ -296,7 +296,10 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
         return load_file(path)
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file; it belongs beside the records.") from None
+        raise DataError(
+            f"{path}: no such file. It stands beside each file of trajectories: copy it along with "
+            f"{path.with_suffix('.jsonl').name}, if that is one."
+        ) from None
     except (SafetensorError, OSError) as error:
         raise DataError(f"{path}: damaged ({error}). Write the trajectories again.") from None
 

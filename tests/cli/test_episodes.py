@@ -45,6 +45,23 @@ def _task(level: int) -> Task:
     return next(task for task in islice(tasks, 200) if task.level == level)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("play", "function", *TINY, "--as", "user"), "function asks its user nothing"),
+        (("transfer", "a=no-such-folder", *TINY), "no-such-folder: no such folder"),
+        (("rollout", *TINY, "--agent", "no-such-model"), "`make run` makes models/grpo"),
+        (("view", "docs"), "It stands beside each file of trajectories"),
+    ],
+)
+def test_what_cannot_be_played_or_shown_is_said_at_once(
+    words: tuple[str, ...], said: str, run: Run
+) -> None:
+    done = run(*words)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in " ".join(done.stderr.split())
+
+
 def test_the_expert_solves_what_it_is_given(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "a.jsonl"
     args = ("--agent", "expert", "--episodes", "10", "--output", str(out), "--json")
