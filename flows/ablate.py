@@ -1,22 +1,23 @@
-"""A sweep: variants of the method by seeds, over processes; `progrl ablations` sums it up."""
+"""A sweep: variants by seeds, over processes or a cluster; `progrl ablations` sums it up."""
 
 import argparse
 import re
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.futures import PrefectFuture
 from prefect.logging import get_run_logger
-from prefect.states import Failed
-from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+from prefect.states import Crashed, Failed
 
 from progrl.errors import ConfigurationError, ProgrlError
 from progrl.tracking import open_pipeline
 from tasks.cell import run_base, run_cell
 from tasks.command import call
+from tasks.lifeline import lifeline
 from tasks.process import stop_all
+from tasks.runners import RUNNERS, THREADS, make_runner
 from tasks.stage import exit_code
 from tasks.sweep import chosen, make_sweep, note_settings
 
@@ -56,13 +57,16 @@ def _ablate(
     names = chosen(sweep, variants)
     note_settings(sweep, names, seeds)
     given = (name, profile, overrides)
-    with open_pipeline(sweep.project, sweep.config(seeds[0]), sweep.root) as run:
-        bases = {seed: run_base.submit(*given, seed, run.run) for seed in seeds}
+    with (
+        open_pipeline(sweep.project, sweep.config(seeds[0]), sweep.root) as run,
+        lifeline() as flow,
+    ):
+        bases = {seed: run_base.submit(*given, seed, run.run, flow) for seed in seeds}
         failed = {f"seed {seed}": state for seed, state in _ends(bases).items() if _bad(state)}
         ready = [seed for seed in seeds if f"seed {seed}" not in failed]
         # Seed by seed: a sweep that is stopped early has whole rows to pair.
         cells = {
-            f"{variant} of seed {seed}": run_cell.submit(*given, seed, variant, run.run)
+            f"{variant} of seed {seed}": run_cell.submit(*given, seed, variant, run.run, flow)
             for seed in ready
             for variant in names
         }
@@ -81,7 +85,12 @@ def _ends(futures: "dict[Any, PrefectFuture[Any]]") -> dict[Any, State[Any]]:
     """How each ended; none raises."""
     for future in futures.values():
         future.wait()
-    return {key: future.state for key, future in futures.items()}
+    return {key: _end(future) for key, future in futures.items()}
+
+
+def _end(future: PrefectFuture[Any]) -> State[Any]:
+    state = future.state
+    return state if state.is_final() else Crashed(message="the cluster has lost its worker")
 
 
 def _bad(state: State[Any]) -> bool:
@@ -114,17 +123,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", default="1-3", help="as 1,2,5-8")
     parser.add_argument("--variants", default="", help="presets, or a group: userrl")
     parser.add_argument("--workers", type=int, default=1, help="cells at a time, one core each")
+    parser.add_argument("--runner", choices=RUNNERS, default=THREADS, help="what cells run on")
+    parser.add_argument("--address", help="of a Dask cluster that stands, as HOST:PORT")
     parser.add_argument("--set", dest="overrides", metavar="A.B=C", action="append", default=[])
     options = parser.parse_args(arguments)
     try:
         seeds = numbers(options.seeds)
         if options.workers < 1:
             raise ConfigurationError("--workers: at least 1.")
+        runner = make_runner(options.runner, options.workers, options.address)
     except ConfigurationError as error:
         parser.exit(error.exit_code, f"{error}\n")
     names = [name for name in options.variants.split(",") if name]
-    # Its own declaration of futures is narrower than what flows ask for.
-    runner = cast("TaskRunner[PrefectFuture[Any]]", ThreadPoolTaskRunner(options.workers))
     given = [options.name, options.profile, seeds, names or None, options.overrides]
     call(ablate.with_options(task_runner=runner), given)
 

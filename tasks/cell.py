@@ -15,7 +15,10 @@ from progrl.evaluation.sweep import NOTE
 from progrl.files import write_json
 from progrl.stages import find_stage, is_done
 from progrl.tracking import open_pipeline
+from tasks.environment import apply
 from tasks.job import Job
+from tasks.lifeline import is_gone, tied
+from tasks.process import STOPPED
 from tasks.stage import RETRIED, Outcome, carry_out, ended
 from tasks.sweep import make_sweep, prepare, share
 
@@ -24,32 +27,53 @@ Steps = Sequence[tuple[str, Job]]
 
 @task(name="base", task_run_name="seed {seed}", **RETRIED)
 def run_base(
-    sweep: str, profile: str, overrides: list[str], seed: int, parent: str | None
+    sweep: str, profile: str, overrides: list[str], seed: int, parent: str | None, flow: str
 ) -> State[Any]:
     """Make what all variants of a seed share.
 
     Args:
         parent: id of the sweep's tracking run.
+        flow: name of the flow's lifeline.
     """
     logger = get_run_logger()
-    found = make_base(sweep, profile, overrides, seed, parent)
+    found = _while_wanted(flow, lambda: make_base(sweep, profile, overrides, seed, parent))
     logger.info("Seed %d: %s", seed, _words(found))
     return ended(found)
 
 
 @task(name="cell", task_run_name="{variant} of seed {seed}", **RETRIED)
 def run_cell(
-    sweep: str, profile: str, overrides: list[str], seed: int, variant: str, parent: str | None
+    sweep: str,
+    profile: str,
+    overrides: list[str],
+    seed: int,
+    variant: str,
+    parent: str | None,
+    flow: str,
 ) -> State[Any]:
     """Train and evaluate one variant with one seed.
 
     Args:
         parent: id of the sweep's tracking run.
+        flow: name of the flow's lifeline.
     """
     logger = get_run_logger()
-    found = make_cell(sweep, profile, overrides, seed, variant, parent)
+    found = _while_wanted(flow, lambda: make_cell(sweep, profile, overrides, seed, variant, parent))
     logger.info("%s of seed %d: %s", variant, seed, _words(found))
     return ended(found)
+
+
+def _while_wanted(flow: str, work: Callable[[], Outcome]) -> Outcome:
+    """Do the work in a process that may be a cluster's: set up like the flow's, and tied to it."""
+    apply()
+    if is_gone(flow):
+        return Outcome(
+            STOPPED,
+            message="its flow has ended, or the worker has another folder of the project than the "
+            "flow: all of a cluster share one",
+        )
+    with tied(flow):
+        return work()
 
 
 def make_base(

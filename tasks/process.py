@@ -12,7 +12,8 @@ from pathlib import Path
 
 from tasks.leash import GRACE, end_group
 
-_live: "set[subprocess.Popen[str]]" = set()
+_live: "dict[subprocess.Popen[str], int]" = {}
+"""What runs, and the thread that has started it."""
 _stopping = threading.Event()
 
 KEPT = 400
@@ -56,13 +57,13 @@ def run(
     process = leash(command, folder, {"PYTHONUNBUFFERED": "1", **environment})
     reader = threading.Thread(target=_pass_on, args=(process, lines, tell), daemon=True)
     reader.start()
-    _live.add(process)
+    _live[process] = threading.get_ident()
     try:
         if _stopping.is_set():
             release(process)
         process.wait()
     finally:
-        _live.discard(process)
+        del _live[process]
         release(process)
         reader.join(GRACE)
     code = process.returncode
@@ -73,8 +74,19 @@ def stop_all() -> None:
     """End the commands of all threads, and let none begin any more: this program is to end."""
     _stopping.set()
     for process in list(_live):
-        if process.stdin is not None:
-            process.stdin.close()
+        _let_go(process)
+
+
+def stop(thread: int) -> None:
+    """End the command of one thread, if it runs one."""
+    for process, starter in list(_live.items()):
+        if starter == thread:
+            _let_go(process)
+
+
+def _let_go(process: "subprocess.Popen[str]") -> None:
+    if process.stdin is not None:
+        process.stdin.close()
 
 
 def leash(
@@ -109,8 +121,7 @@ def _pass_on(
 
 def release(process: "subprocess.Popen[str]") -> None:
     """End what `leash` has started, if it has not ended, and wait until all of it is gone."""
-    if process.stdin is not None:
-        process.stdin.close()
+    _let_go(process)
     try:
         process.wait(GRACE + 10)
     except subprocess.TimeoutExpired:
