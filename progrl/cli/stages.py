@@ -112,7 +112,7 @@ CorpusFolder = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
-    command(app, "run", "run", "run --output outputs/short --set grpo.steps=5", panel=PANEL)(run)
+    command(app, "run", "run", "run --output outputs/short --set grpo.steps=10", panel=PANEL)(run)
     command(app, "stage", "stage generate", "stage grpo --root outputs/first", panel=PANEL)(stage)
     for name, purpose in PURPOSES.items():
         if name == "evaluate":

@@ -162,8 +162,8 @@ def test_a_wrong_key_is_one_message_and_exit_code_2(project: Path) -> None:
 
 
 def test_the_main_path_takes_no_overrides(project: Path) -> None:
-    said = call(project, "flows.pipeline", "--set", "grpo.steps=3", code=2)
-    assert "takes no overrides (grpo.steps=3)" in said and "Traceback" not in said
+    said = call(project, "flows.pipeline", "--set", "grpo.steps=30", code=2)
+    assert "takes no overrides (grpo.steps=30)" in said and "Traceback" not in said
 
 
 def test_another_profile_has_a_folder_of_its_own(project: Path) -> None:
