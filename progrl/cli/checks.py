@@ -251,20 +251,24 @@ def zombies(config: Config, project: Path) -> Iterator[Finding]:
 
 def orphans(project: Path) -> Iterator[Finding]:
     """Stages and flows of this project whose parent has gone."""
-    found = [process for process in psutil.process_iter() if _is_orphan(process, project)]
+    found = {
+        process.pid: command
+        for process in psutil.process_iter()
+        if (command := _orphan(process, project)) is not None
+    }
     if not found:
         yield Finding("processes", "ok", "none without a parent")
-    for process in found:
-        command = " ".join(process.cmdline()[:6])
+    for pid, command in found.items():
         yield Finding(
             "processes",
             "problem",
-            f"process {process.pid} has lost its parent: {command}",
-            f"Let it end, or stop it: kill {process.pid}.",
+            f"process {pid} has lost its parent: {command}",
+            f"Let it end, or stop it: kill {pid}.",
         )
 
 
-def _is_orphan(process: psutil.Process, project: Path) -> bool:
+def _orphan(process: psutil.Process, project: Path) -> str | None:
+    """The command of an orphan of this project; None for all others, and for who has just ended."""
     try:
         with process.oneshot():
             words = process.cmdline()
@@ -272,14 +276,15 @@ def _is_orphan(process: psutil.Process, project: Path) -> bool:
                 any(Path(word).name == "progrl" or word == "progrl.cli" for word in words[:3])
                 and "stage" in words
             )
-            return (
+            lost = (
                 ours
                 and process.pid != os.getpid()
                 and _adopted(process)
                 and Path(process.cwd()).is_relative_to(project.resolve())
             )
+            return " ".join(words[:6]) if lost else None
     except (psutil.Error, OSError):
-        return False
+        return None
 
 
 def _adopted(process: psutil.Process) -> bool:
