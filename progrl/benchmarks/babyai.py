@@ -9,10 +9,9 @@ import io
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from itertools import count
 from typing import Any
 
-from progrl.benchmarks.base import Game, Silent, bounded, task, tool
+from progrl.benchmarks.base import Game, Silent, bounded, numbers, task, tool
 from progrl.dialogue.messages import Action, Say, ToolCall, ToolSpec
 from progrl.dialogue.tasks import Split, Task
 from progrl.environments.contracts import State, StepResult
@@ -34,7 +33,6 @@ LEVELS = {
 }
 """The package's main levels that its bot solves, by complexity."""
 SEEDS = 50
-FIRST: dict[Split, int] = {"test": 0, "validation": 10_000, "train": 1_000_000}
 """The package's seeds of a split begin here."""
 MOVES = {
     "turn_left": ("left", "Turn left."),
@@ -44,7 +42,6 @@ MOVES = {
     "drop": ("drop", "Drop what you carry, right ahead."),
     "toggle": ("toggle", "Open or close the door right ahead, or open the box."),
 }
-_STATES = ("open", "closed", "locked")
 
 
 @cache
@@ -206,10 +203,7 @@ class BabyAI(Silent):
 
     def tasks(self, split: Split, seed: int) -> Iterator[Task]:
         """The levels in turn: 50 seeds each where `split` is test, else without end."""
-        first = FIRST[split]
-        if split != "test":
-            first += seed % 900 * (1000 if split == "validation" else 1_000_000)
-        for number in range(SEEDS) if split == "test" else count(first):
+        for number in numbers(split, seed, SEEDS):
             for level in LEVELS:
                 made = self._task(level, number)
                 if made.expert_turns or split == "test":

@@ -4,13 +4,14 @@ import contextlib
 import signal
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from random import Random
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from progrl.dialogue.messages import Action, Message, Say, ToolCall, ToolSpec
-from progrl.dialogue.tasks import Milestone, Task, content_hash
+from progrl.dialogue.tasks import Milestone, Split, Task, content_hash
 from progrl.dialogue.trajectories import Outcome
 from progrl.dialogue.users import UserReply, UserView
 from progrl.environments.contracts import State, StepResult
@@ -127,6 +128,42 @@ def task(
         expert_turns,
         seed,
     )
+
+
+def numbers(split: Split, seed: int, tests: int) -> Iterable[int]:
+    """What generated tasks are made from: the first `tests` numbers, those of test, or others
+    without end, for each split and seed."""
+    match split:
+        case "test":
+            return range(tests)
+        case "validation":
+            return count(10_000 + seed % 900 * 1000)
+        case "train":
+            return count(1_000_000 + seed % 900 * 1_000_000)
+
+
+class Standing(Protocol):
+    """A program that is started once and then serves all."""
+
+    @property
+    def ours(self) -> bool:
+        """Whether it runs, and this very process has started it."""
+        ...
+
+
+S = TypeVar("S", bound=Standing)
+
+
+def standing(start: Callable[[], S]) -> Callable[[], S]:
+    """Gives the one program, started when it is first asked for, and again where it has ended."""
+    kept: list[S] = []
+
+    def get() -> S:
+        if not (kept and kept[0].ours):
+            kept[:] = [start()]
+        return kept[0]
+
+    return get
 
 
 @contextlib.contextmanager

@@ -13,11 +13,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
-from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
-from progrl.benchmarks.base import check_call, tool
+from progrl.benchmarks.base import check_call, standing, tool
 from progrl.benchmarks.contracts import program
 from progrl.dialogue.messages import ToolCall, ToolSpec
 from progrl.errors import ConfigurationError, EnvironmentFault, MalformedAction
@@ -167,17 +166,7 @@ class Chromium:
         self._thread.shutdown(wait=False)
 
 
-@cache
-def _kept() -> list[Chromium]:
-    return []
-
-
-def chromium() -> Chromium:
-    """The one browser, started when it is first asked for, and again where it has ended."""
-    kept = _kept()
-    if not (kept and kept[0].ours):
-        kept[:] = [Chromium()]
-    return kept[0]
+chromium = standing(Chromium)
 
 
 class Tab:

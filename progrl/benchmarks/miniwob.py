@@ -7,11 +7,10 @@ pages are used: the package's way to drive them needs Selenium. The expert reads
 import re
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from itertools import count
 from pathlib import Path
 from typing import Any
 
-from progrl.benchmarks.base import Game, Silent, task
+from progrl.benchmarks.base import Game, Silent, numbers, task
 from progrl.benchmarks.browser import ACTIONS, Seen, Tab, tab
 from progrl.dialogue.messages import Action, Say, ToolCall, ToolSpec
 from progrl.dialogue.tasks import Split, Task
@@ -19,7 +18,6 @@ from progrl.environments.contracts import State, StepResult
 from progrl.errors import MalformedAction
 
 SEEDS = 20
-FIRST: dict[Split, int] = {"test": 0, "validation": 10_000, "train": 1_000_000}
 """The pages' seeds of a split begin here."""
 TOOLS: tuple[ToolSpec, ...] = tuple(each for each in ACTIONS if each.name != "go_back")
 _BEGIN = """seed => {
@@ -194,10 +192,7 @@ class MiniWob(Silent):
 
     def tasks(self, split: Split, seed: int) -> Iterator[Task]:
         """The pages in turn, with one seed after the other."""
-        first = FIRST[split]
-        if split != "test":
-            first += seed % 900 * (1000 if split == "validation" else 1_000_000)
-        for number in range(SEEDS) if split == "test" else count(first):
+        for number in numbers(split, seed, SEEDS):
             for name in SOLVERS:
                 yield self._task(name, number)
 

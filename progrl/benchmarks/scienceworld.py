@@ -10,11 +10,10 @@ import contextlib
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from functools import cache
 from importlib import import_module
 from typing import Any
 
-from progrl.benchmarks.base import Game, GoldExpert, Silent, check_call, task, tool
+from progrl.benchmarks.base import Game, GoldExpert, Silent, check_call, standing, task, tool
 from progrl.dialogue.messages import ToolCall, ToolSpec
 from progrl.dialogue.tasks import Split, Task
 from progrl.dialogue.trajectories import Outcome
@@ -127,17 +126,7 @@ class Jvm:
             self._gateway.close()
 
 
-@cache
-def _kept() -> list[Jvm]:
-    return []
-
-
-def jvm() -> Jvm:
-    """The one JVM, started when it is first asked for, and again where it has ended."""
-    kept = _kept()
-    if not (kept and kept[0].ours):
-        kept[:] = [Jvm()]
-    return kept[0]
+jvm = standing(Jvm)
 
 
 class ScienceEnvironment(Game):

@@ -87,8 +87,9 @@ def _play(
     names = (*agents, *(f"{ADVISED}_{kind}" for kind in compared(context.config.orchestration)))
     total = trials * len(names) * sum(map(len, benchmarks.values()))
     places = {
-        (name, benchmark): _place(context, name) / f"{benchmark}_{name}.jsonl"
+        (name, benchmark): folder / f"{benchmark}_{name}.jsonl"
         for name in names
+        for folder in [_place(context, name)]
         for benchmark in benchmarks
     }
     # What the leading process has found holds for all, whoever writes meanwhile.

@@ -46,7 +46,7 @@ def together(stage: str, context: Context) -> Iterator[Ranks]:
     ranks = launched()
     with ExitStack() as stack:
         if ranks is not None:
-            stack.enter_context(_group(ranks, context.config, None))
+            stack.enter_context(_group(ranks, None))
             yield ranks
             return
         size = context.config.processes
@@ -54,7 +54,7 @@ def together(stage: str, context: Context) -> Iterator[Ranks]:
         crew = stack.enter_context(_crew(stage, context, meeting))
         stack.enter_context(_environment(_place(0, size, context.config)))
         try:
-            stack.enter_context(_group(Ranks(0, size), context.config, meeting))
+            stack.enter_context(_group(Ranks(0, size), meeting))
             yield Ranks(0, size)
         except RuntimeError as error:  # what torch raises where a connection breaks
             if why := _why(crew, context.work):
@@ -89,7 +89,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _group(ranks: Ranks, config: Config, meeting: Path | None) -> Iterator[None]:
+def _group(ranks: Ranks, meeting: Path | None) -> Iterator[None]:
     """The process group, found at a file or as a launcher has said.
 
     Accelerate, which remembers what it has found before, finds it anew.
@@ -98,7 +98,6 @@ def _group(ranks: Ranks, config: Config, meeting: Path | None) -> Iterator[None]
     import torch.distributed as distributed
     from accelerate.state import AcceleratorState
 
-    torch.set_num_threads(config.threads)
     cuda = torch.cuda.is_available()
     backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"
     if cuda:
@@ -200,7 +199,7 @@ def main() -> int:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     os.dup2(2, 1)
-    with _group(ranks, config, Path(given["meeting"])):
+    with _group(ranks, Path(given["meeting"])):
         find_stage(given["stage"]).run(replace(context, ranks=ranks))
     return 0
 

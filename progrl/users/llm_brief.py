@@ -21,7 +21,6 @@ MOST_CHARACTERS = 600
 _FORM = '{"act": ..., "text": ..., "done": true or false}'
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
-_LEAVING = ("thank", "leave")
 
 _RULES = """\
 You play a customer who writes to a support agent of the domain {domain}. You are the customer

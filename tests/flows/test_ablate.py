@@ -1,6 +1,5 @@
 """A sweep as a whole, over stages that do their work in no time: failed, killed, resumed."""
 
-import json
 import os
 import re
 import shutil
@@ -16,7 +15,7 @@ import pytest
 
 from progrl.tracking.store import open_store
 from tests.flows.test_pipeline import alive
-from tests.flows.toys import FAIL, PAUSE, call, environment, make_project
+from tests.flows.toys import FAIL, PAUSE, call, environment, make_project, table
 
 pytestmark = pytest.mark.slow
 
@@ -38,15 +37,6 @@ def ablate(project: Path, name: str, *more: str, **how: Any) -> str:
 
 def states(said: str) -> dict[str, str]:
     return dict(re.findall(r"Task run '([^']+)' - Finished in state (\w+)", said))
-
-
-def table(project: Path, name: str) -> dict[str, Any]:
-    output = project / f"{name}.json"
-    root = f"outputs/sweeps/{name}"
-    call(project, "progrl.cli", "ablations", "--root", root, "--output", str(output))
-    found: dict[str, Any] = json.loads(output.read_text())
-    assert found.pop("sweep") == name
-    return found
 
 
 def test_a_failing_cell_fails_alone_and_is_made_good_later(project: Path) -> None:

@@ -1,7 +1,6 @@
 """A sweep on clusters of Dask's: the same table, and nothing outlives the flow."""
 
 import importlib.util
-import json
 import os
 import re
 import signal
@@ -21,7 +20,7 @@ from tasks.lifeline import is_gone, lifeline, tied
 from tasks.process import STOPPED, run
 from tasks.runners import make_runner
 from tests.flows.test_pipeline import alive
-from tests.flows.toys import FAIL, PAUSE, call, environment, make_project
+from tests.flows.toys import FAIL, PAUSE, call, environment, make_project, table
 
 SWEEP = ("--profile", "tiny", "--seeds", "1", "--variants", "fixed_horizon", "--workers", "2")
 LOCAL = "127.0.0.1"
@@ -112,15 +111,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield folder
 
 
-def _table(project: Path, name: str) -> dict[str, Any]:
-    output = project / f"{name}.json"
-    root = f"outputs/sweeps/{name}"
-    call(project, "progrl.cli", "ablations", "--root", root, "--output", str(output))
-    found: dict[str, Any] = json.loads(output.read_text())
-    assert found.pop("sweep") == name
-    return found
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_cell_fails_alone_and_the_table_is_that_of_threads(project: Path, kind: str) -> None:
@@ -131,7 +121,7 @@ def test_a_cell_fails_alone_and_the_table_is_that_of_threads(project: Path, kind
     said = call(project, "flows.ablate", *asked)
     assert "2 of 2 cells are done" in said
     assert re.search(r"'full of seed 1' - Finished in state Cached", said)
-    assert _table(project, kind) == _table(project, "threads")
+    assert table(project, kind) == table(project, "threads")
     assert _ends_soon(lambda: alive(project) == [])
 
 
@@ -169,7 +159,7 @@ def test_cells_on_a_standing_cluster_end_with_a_flow_that_is_killed(
         finally:
             second.kill()
             first.kill()
-    assert _table(project, "standing") == _table(project, "threads")
+    assert table(project, "standing") == table(project, "threads")
 
 
 def _stop_in_a_cell(project: Path, name: str, number: signal.Signals, *more: str) -> None:

@@ -1,5 +1,6 @@
 """A project like ours whose stages are declared as ours and do their work in no time."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from progrl.config.models import AGENTS
 from progrl.errors import DataError
@@ -159,3 +161,13 @@ def call(
     )
     assert done.returncode == code, done.stdout
     return done.stdout
+
+
+def table(project: Path, name: str) -> dict[str, Any]:
+    """The table of a sweep, without its name."""
+    output = project / f"{name}.json"
+    root = f"outputs/sweeps/{name}"
+    call(project, "progrl.cli", "ablations", "--root", root, "--output", str(output))
+    found: dict[str, Any] = json.loads(output.read_text())
+    assert found.pop("sweep") == name
+    return found

@@ -2,9 +2,8 @@
 
 import weakref
 from collections.abc import Iterator
-from itertools import count
 
-from progrl.benchmarks.base import Game, Silent, check_call, task, tool
+from progrl.benchmarks.base import Game, Silent, check_call, numbers, task, tool
 from progrl.benchmarks.browser import ACTIONS, Seen, Tab
 from progrl.benchmarks.sites.server import Served
 from progrl.benchmarks.sites.store import Store
@@ -16,7 +15,6 @@ from progrl.errors import MalformedAction
 from progrl.seeds import Seed
 
 ROUNDS = 10
-FIRST: dict[Split, int] = {"test": 0, "validation": 10_000, "train": 1_000_000}
 """The worlds of a split are numbered from here."""
 HOME = "The start page has the links Shop, Cart, Forum and Content."
 TOOLS: tuple[ToolSpec, ...] = (
@@ -102,10 +100,7 @@ class LocalSites(Silent):
 
     def tasks(self, split: Split, seed: int) -> Iterator[Task]:
         """The families in turn: 10 worlds where `split` is test, else without end."""
-        first = FIRST[split]
-        if split != "test":
-            first += seed % 900 * (1000 if split == "validation" else 1_000_000)
-        for world in range(ROUNDS) if split == "test" else count(first):
+        for world in numbers(split, seed, ROUNDS):
             for family in FAMILIES:
                 yield self._task(family, world)
 
