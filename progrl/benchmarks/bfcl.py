@@ -27,6 +27,7 @@ from progrl.dialogue.tasks import Split, Task
 from progrl.dialogue.users import Fact, UserReply, UserView
 from progrl.environments.contracts import StepResult
 from progrl.errors import DataError, EnvironmentFault, MalformedAction, ProgrlError
+from progrl.expressions import parsed
 from progrl.files import read_jsonl
 
 NAME = "bfcl_v3_multi_turn"
@@ -109,7 +110,7 @@ def _class(system: str) -> Any:
 
 def _call(written: str, systems: Sequence[str]) -> ToolCall:
     """A gold call from its Python text."""
-    node: Any = ast.parse(written, mode="eval").body
+    node: Any = parsed(written)
     name = ast.unparse(node.func)
     method = next(getattr(_class(s), name) for s in systems if hasattr(_class(s), name))
     names = [key for key in inspect.signature(method).parameters if key != "self"]

@@ -7,6 +7,8 @@ from functools import cache, lru_cache
 from itertools import permutations, product
 from typing import Any
 
+from progrl.expressions import parsed
+
 Numbers = tuple[int, ...]
 NAMES = "abcd"
 CONSTANTS = range(2, 10)
@@ -57,7 +59,7 @@ def _built(node: ast.expr) -> Callable[[Sequence[Value]], Any]:
 @lru_cache(maxsize=65536)
 def _function(rule: str) -> Callable[[Sequence[Value]], Any]:
     try:
-        return _built(ast.parse(rule, mode="eval").body)
+        return _built(parsed(rule))
     except SyntaxError as error:
         raise ValueError(f"{rule!r} is no rule: {error}") from None
 

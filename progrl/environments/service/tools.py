@@ -10,6 +10,7 @@ from typing import Any
 from progrl.dialogue.acts import contains, mentions, normal
 from progrl.dialogue.messages import ToolSpec
 from progrl.environments.service.world import Record, World
+from progrl.expressions import parsed
 
 TOPICS = ("lost", "billing", "warranty", "complaints", "privacy", "delivery", "jobs")
 
@@ -155,7 +156,7 @@ def arithmetic(expression: str) -> str:
     if len(expression) > 80:
         raise Refusal("expression too long")
     try:
-        value = _value(ast.parse(expression.strip(), mode="eval").body)
+        value = _value(parsed(expression.strip()))
         rounded = round(value, 2)
         return str(int(rounded) if rounded == int(rounded) else rounded)
     except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
