@@ -25,7 +25,7 @@ from progrl.evaluation.dynamics import (
     threshold,
 )
 from progrl.evaluation.metrics import Value, goal_change_success, success
-from progrl.evaluation.seeds import over_seeds
+from progrl.evaluation.seeds import merge, over_seeds
 from progrl.evaluation.statistics import holm, t_test
 from progrl.evaluation.sweep import AGENT, Cell, SweepResults, mean_over
 
@@ -93,6 +93,7 @@ def ablations(sweep: SweepResults, confidence: float) -> dict[str, Any]:
             )
             for agent in REFERENCES
         },
+        "advice": merge([cell.summary.get("advice") for cell in full.values()], confidence),
         "variants": variants,
         "paper": {n: t["paper"] for n, t in sweep.settings["variants"].items() if t.get("paper")},
     }

@@ -38,7 +38,7 @@ def merge_seeds(evaluations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                     f"{key} is {first[key]} and {evaluation[key]}. Evaluate them alike."
                 )
     _check_same_agents(evaluations)
-    benchmarks = _merge([e["benchmarks"] for e in evaluations], float(first["confidence"]))
+    benchmarks = merge([e["benchmarks"] for e in evaluations], float(first["confidence"]))
     return {
         "label": LABEL,
         "seeds": sorted(seeds),
@@ -60,8 +60,11 @@ def _check_same_agents(evaluations: Sequence[Mapping[str, Any]]) -> None:
             )
 
 
-def _merge(trees: Sequence[Any], confidence: float) -> Any:
-    """Merge trees that differ in their numbers, and in what a seed's tasks happened to lack."""
+def merge(trees: Sequence[Any], confidence: float) -> Any:
+    """Merge trees that differ in their numbers, and in what a seed's tasks happened to lack.
+
+    Figures become means over seeds with t intervals, counts are added. None of none.
+    """
     present = [tree for tree in trees if tree is not None]
     if not present:
         return None
@@ -69,7 +72,9 @@ def _merge(trees: Sequence[Any], confidence: float) -> Any:
         if "mean" in present[0]:
             return _figure(present, confidence)
         names = dict.fromkeys(name for tree in present for name in tree)
-        return {name: _merge([tree.get(name) for tree in present], confidence) for name in names}
+        return {name: merge([tree.get(name) for tree in present], confidence) for name in names}
+    if isinstance(present[0], str):
+        return present[0]
     return sum(present) if isinstance(present[0], int) else fmean(present)
 
 

@@ -24,7 +24,7 @@ def write_artifacts(folder: Path, material: Material) -> None:
             text = f"**Table {table.number}. {table.title}.** {table.caption}\n\n"
             path = made / "tables" / f"table-{table.number}.md"
             write_text(path, text + markdown(table.records()))
-        if advice := material.evaluate.get("advice"):
+        if advice := material.advice:
             write_text(made / "tables" / "advice.md", markdown(advice_table(advice)))
 
 

@@ -60,3 +60,9 @@ class Material:
     def headline(self) -> Mapping[str, Any]:
         """The evaluation that figures show: over seeds where there is one, else this run's."""
         return self.seeds or self.evaluate
+
+    @property
+    def advice(self) -> Mapping[str, Any] | None:
+        """What advice on tools is worth: to this run's agent, else to those of a sweep's `full`."""
+        found: Mapping[str, Any] | None = self.evaluate.get("advice")
+        return found or (self.ablations or {}).get("advice")

@@ -100,7 +100,7 @@ def render(material: Material) -> str:
 
 def _paper(material: Material) -> dict[str, Any]:
     """What stands beside the paper's tables and figures."""
-    advice = material.evaluate.get("advice")
+    advice = material.advice
     return {
         "tables": paper_tables(material),
         "outside": outside_table(material),
@@ -112,6 +112,7 @@ def _paper(material: Material) -> dict[str, Any]:
         "cases": case_studies(material),
         "advice": advice_table(advice) if advice else [],
         "advised": advice,
+        "advised_here": "advice" in material.evaluate,
         "sweep": material.ablations,
     }
 

@@ -126,6 +126,22 @@ def test_the_difference_is_paired_by_seed_and_task(sweep: Path) -> None:
     assert {one["verdict"] for one in found.values()} == {"undecided"}  # three seeds are too few
 
 
+def test_what_advice_is_worth_is_a_mean_over_the_seeds_of_full(sweep: Path) -> None:
+    assert table(sweep)["advice"] is None
+    for seed, gain in ((1, 0.1), (2, 0.3), (3, 0.2)):
+        path = sweep / f"seed-{seed}" / "full" / "metrics" / "evaluate.json"
+        worth = {"mean": gain, "low": 0.0, "high": 0.5, "tasks": 4, "seeds": 1}
+        benchmarks = {"retail": {"hint_minus_off": worth}}
+        advice = {"kind": "hint", "agent": "grpo", "benchmarks": benchmarks}
+        write_json(path, {**json.loads(path.read_text()), "advice": advice})
+    found = table(sweep)["advice"]
+    assert (found["kind"], found["agent"]) == ("hint", "grpo")
+    # 0.2 +- 4.3027 * 0.1 / sqrt 3
+    assert found["benchmarks"]["retail"]["hint_minus_off"] == near(
+        {"mean": 0.2, "low": -0.04841, "high": 0.44841, "tasks": 12, "seeds": 3}
+    )
+
+
 def test_a_task_lost_to_a_fault_is_in_no_pair(sweep: Path) -> None:
     write_cell(sweep / "seed-3" / "no_user", 3, (False, True, False, None), rows(SLOW, 200))
     # Seed 3 over its three common tasks: -2/3.

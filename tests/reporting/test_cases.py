@@ -130,4 +130,5 @@ def test_what_advice_is_worth(bare):
     assert len({tuple(row) for row in rows}) == 1
     text = render(replace(bare, evaluate={**bare.evaluate, "advice": advice()}))
     assert "What advice on tools is worth" in text and "hint − random" in text
+    assert "means over its seeds" not in text
     assert "What advice on tools is worth" not in render(bare)

@@ -233,3 +233,14 @@ def test_what_is_there_is_read_and_its_hash_told(tmp_path, request, swept):
     assert {"metrics/ablations.json", "metrics/seeds.json"} <= found.hashes.keys()
     assert found.headline["seeds"] == [1, 2] and found.ablations == swept.ablations
     render(found)
+
+
+def test_advice_is_that_of_the_sweep_where_the_run_has_none(swept):
+    figure = {"mean": 0.1, "low": -0.1, "high": 0.3, "tasks": 10, "seeds": 3}
+    kinds = {
+        kind: {"success": figure, "reward": figure, "turns": figure} for kind in ("hint", "off")
+    }
+    benchmarks = {"retail": {"agents": kinds, "hint_minus_off": figure}}
+    advice = {"kind": "hint", "agent": "grpo", "benchmarks": benchmarks}
+    text = render(replace(swept, ablations={**swept.ablations, "advice": advice}))
+    assert "What advice on tools is worth" in text and "means over its seeds" in text
