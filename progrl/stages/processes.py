@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -151,8 +152,7 @@ def _crew(stage: str, context: Context, meeting: Path) -> "Iterator[list[subproc
             if not process.stdout.readline():
                 raise ProcessFault(_why(crew, context.work) or "A process did not start.")
         yield crew
-        for process in crew:
-            process.wait(GRACE)
+        _ended(crew, context.work)
     finally:
         for process in crew:
             process.kill()
@@ -178,6 +178,20 @@ def _why(crew: "list[subprocess.Popen[str]]", work: Path) -> str | None:
                 f"in {_log(work, rank)}). Run the stage again: it goes on from its last checkpoint."
             )
     return None
+
+
+def _ended(crew: "list[subprocess.Popen[str]]", work: Path) -> None:
+    """Wait for the others to end; ProcessFault where one does not."""
+    end = time.monotonic() + GRACE
+    for rank, process in enumerate(crew, start=1):
+        try:
+            process.wait(max(0.0, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise ProcessFault(
+                f"Process {rank + 1} of {len(crew) + 1} had not ended {GRACE:g} seconds after the "
+                f"leading one had finished, and was stopped (what it said is in "
+                f"{_log(work, rank)}). Run the stage again: it goes on from its last checkpoint."
+            ) from None
 
 
 def _end_with_input() -> None:

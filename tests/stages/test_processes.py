@@ -12,6 +12,10 @@ from typing import Any
 import psutil
 import pytest
 
+from progrl.config import load_config
+from progrl.errors import ProcessFault
+from progrl.stages import processes
+from progrl.stages.base import Context
 from tests.stages.conftest import finish, start
 from tests.stages.test_kill import Copy, assert_same, reached, rows
 
@@ -90,6 +94,20 @@ def test_where_one_process_dies_the_stage_says_so_and_goes_on_when_run_again(
     assert "Process 2 of 2 ended with code -9" in said and "Traceback" not in said
     assert not (root / "models/grpo").exists()
     assert "resuming" in finish("grpo", root, log, TWO)
+
+
+def test_a_process_that_does_not_end_is_stopped_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "GRACE", 0.1)
+    config = load_config(profile="tiny", overrides=[TWO])
+    context = Context(config, tmp_path, tmp_path, tmp_path)
+    # What it is to meet the leading process at never comes to be: it waits and waits.
+    crew = processes._crew("sft", context, tmp_path / "meeting")
+    said = r"Process 2 of 2 had not ended 0.1 seconds after .*process-1\.log.*Run the stage"
+    with pytest.raises(ProcessFault, match=said), crew as others:
+        pass
+    assert others[0].poll() is not None
 
 
 def test_evaluation_is_the_same_in_two_processes(copy: Copy, tmp_path: Path) -> None:
