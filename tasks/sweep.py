@@ -70,9 +70,13 @@ class Sweep:
 
     def evaluation(self, seed: int, name: str) -> Job:
         """The evaluation of a variant: with what it has learned, by the protocol and the reward of
-        `full`, so that figures mean the same for all variants."""
+        `full`, so that figures mean the same for all variants. Other advice than its own is played
+        by `full` alone."""
         full, own = self.config(seed), self.config(seed, name)
-        alike = {"reward": full.reward, "evaluation": full.evaluation}
+        protocol = full.evaluation
+        if name != FULL:
+            protocol = protocol.model_copy(update={"compare_advice": False})
+        alike = {"reward": full.reward, "evaluation": protocol}
         return self._job(seed, name, own.model_copy(update=alike), EVALUATION)
 
     def _job(self, seed: int, name: str, config: Config, file: str = CONFIGURATION) -> Job:

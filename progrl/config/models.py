@@ -106,6 +106,8 @@ class EvaluationConfig(Section):
     """Share of episodes lost to faults above which evaluation fails."""
     examples: Natural
     """Dialogues an agent and benchmark whose trajectories are kept."""
+    compare_advice: bool
+    """Whether the trained agent is also played without advice on tools, and with bad advice."""
     gate: GateConfig
     """When the challenger becomes champion."""
 

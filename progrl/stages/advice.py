@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from progrl.agent.advice import Advisor
+from progrl.config.models import Config
 from progrl.config.orchestration import (
     BiasAdvice,
     HintAdvice,
@@ -116,10 +117,12 @@ def advisor_of(
     return PolicyAdvisor(config, orchestrator, lambda task: policy, 0.0, seed)
 
 
-def compared(config: OrchestrationConfig) -> dict[str, OrchestrationConfig]:
+def compared(config: Config) -> dict[str, OrchestrationConfig]:
     """Other advice that evaluation holds against the configured, by the names of their kinds."""
     off = NoAdvice(kind="off")
-    match config:
+    if not config.evaluation.compare_advice:
+        return {}
+    match config.orchestration:
         case HintAdvice(top=top):
             return {"off": off, "random": RandomAdvice(kind="random", top=top, drop=0.0)}
         case BiasAdvice() | RandomAdvice():

@@ -7,7 +7,7 @@ from typing import Any
 
 from progrl.agent.model import load_agent_folder
 from progrl.agent.seats import Agent, DoNothingAgent, ExpertAgent, ModelAgent, RandomAgent
-from progrl.config.orchestration import OrchestrationConfig
+from progrl.config.models import Config
 from progrl.dialogue.tasks import Task
 from progrl.dialogue.trajectories import Trajectory, read_trajectories, write_trajectories
 from progrl.evaluation.examples import choose_examples
@@ -65,7 +65,7 @@ def run(context: Context) -> Metrics:
         seed = Seed.root(config.seed).child("evaluate").child("bootstrap").value
         summarise = Summariser(config.evaluation.confidence, config.evaluation.bootstrap, seed)
         summaries = {name: summarise.benchmark(agents) for name, agents in results.items()}
-    advice = _advice(config.orchestration, summarise, measured)
+    advice = _advice(config, summarise, measured)
     _write(context, played, results, measured if advice else {})
     held_out = config.domains.held_out
     tree = evaluation(summaries, config.evaluation, config.seed, held_out)
@@ -84,7 +84,7 @@ def _play(
     """All trajectories; each pair of agent and benchmark is kept when done."""
     played: Played = {name: {} for name in benchmarks}
     trials, agents = protocol.config.trials, protocol.config.agents
-    names = (*agents, *(f"{ADVISED}_{kind}" for kind in compared(context.config.orchestration)))
+    names = (*agents, *(f"{ADVISED}_{kind}" for kind in compared(context.config)))
     total = trials * len(names) * sum(map(len, benchmarks.values()))
     places = {
         (name, benchmark): folder / f"{benchmark}_{name}.jsonl"
@@ -139,7 +139,7 @@ def _agent(context: Context, name: str) -> Agent:
         case "expert":
             return ExpertAgent()
     which, _, kind = name.partition("_")
-    folder, other = context.root / MODELS[which], compared(context.config.orchestration).get(kind)
+    folder, other = context.root / MODELS[which], compared(context.config).get(kind)
     model, codec = load_agent_folder(folder)
     engine = engine_of(context.config, model)
     advisor = advisor_of(context, folder, other) if which != "untrained" else None
@@ -147,7 +147,7 @@ def _agent(context: Context, name: str) -> Agent:
 
 
 def _advice(
-    config: OrchestrationConfig, summarise: Summariser, measured: Results
+    config: Config, summarise: Summariser, measured: Results
 ) -> dict[str, Any] | None:
     """What the advice on tools is worth: the trained model with it, without, and with bad advice.
 
@@ -159,13 +159,13 @@ def _advice(
     benchmarks = {
         name: summarise.compared(
             {
-                config.kind: agents[ADVISED],
+                config.orchestration.kind: agents[ADVISED],
                 **{kind: agents[f"{ADVISED}_{kind}"] for kind in others},
             }
         )
         for name, agents in measured.items()
     }
-    return {"kind": config.kind, "agent": ADVISED, "benchmarks": benchmarks}
+    return {"kind": config.orchestration.kind, "agent": ADVISED, "benchmarks": benchmarks}
 
 
 def _advice_figures(advice: Mapping[str, Any] | None) -> dict[str, float]:
