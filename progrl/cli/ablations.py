@@ -35,8 +35,9 @@ def ablations(
     """Sum up a sweep: each variant against `full`, with intervals over seeds and verdicts."""
     from progrl.evaluation.ablations import ablations as table
     from progrl.evaluation.sweep import read_sweep
+    from progrl.tracking.provenance import machine
 
-    found = table(read_sweep(root), confidence)
+    found = {**table(read_sweep(root), confidence), "machine": machine()}
     write_json(output, found)
     rows = [_row(name, variant) for name, variant in found["variants"].items()]
     return Result(found, grid(rows, ""))

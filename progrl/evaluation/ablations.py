@@ -135,6 +135,7 @@ class _Row:
         return {
             "success": self._mean(self.benchmarks, "success"),
             "success_by_seed": [c.mean(self.benchmarks, "success") for c in self.cells],
+            "results_by_seed": [cell.digest for cell in self.cells],
             "held_out": self._mean(self.held_out, "success") if self.held_out else None,
             "goal_change": self._mean(self.benchmarks, "goal_change_success"),
             "metrics": metrics,

@@ -9,7 +9,7 @@ from typing import Any
 from progrl.errors import DataError
 from progrl.evaluation.dynamics import Probe, Rows, read_probe
 from progrl.evaluation.metrics import Result
-from progrl.files import read_json, read_jsonl
+from progrl.files import file_digest, read_json, read_jsonl
 
 SETTINGS, NOTE = "sweep.json", "cell.json"
 PLAYED = "played"
@@ -27,12 +27,14 @@ class Cell:
         results: by benchmark and agent, an episode each.
         summary: its metrics/evaluate.json.
         rows: its metrics/grpo.jsonl.
+        digest: SHA-256 of its evaluation/results.json.
     """
 
     seed: int
     results: Mapping[str, Mapping[str, Sequence[Result]]]
     summary: Mapping[str, Any]
     rows: Rows
+    digest: str
 
     @property
     def probe(self) -> Probe:
@@ -106,9 +108,11 @@ def read_sweep(root: Path) -> SweepResults:
 
 
 def _read_cell(folder: Path, seed: int) -> Cell:
+    path = folder / "evaluation" / "results.json"
     results = {
         benchmark: {agent: [Result.from_json(row) for row in rows] for agent, rows in by.items()}
-        for benchmark, by in read_json(folder / "evaluation" / "results.json").items()
+        for benchmark, by in read_json(path).items()
     }
     rows = [row for _, row in read_jsonl(folder / "metrics" / "grpo.jsonl")]
-    return Cell(seed, results, read_json(folder / "metrics" / "evaluate.json"), rows)
+    summary = read_json(folder / "metrics" / "evaluate.json")
+    return Cell(seed, results, summary, rows, file_digest(path))

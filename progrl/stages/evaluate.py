@@ -146,9 +146,7 @@ def _agent(context: Context, name: str) -> Agent:
     return ModelAgent(engine, codec, 0.0, context.config.engine.max_tokens, name, advisor)
 
 
-def _advice(
-    config: Config, summarise: Summariser, measured: Results
-) -> dict[str, Any] | None:
+def _advice(config: Config, summarise: Summariser, measured: Results) -> dict[str, Any] | None:
     """What the advice on tools is worth: the trained model with it, without, and with bad advice.
 
     None where there is no advice.

@@ -37,6 +37,8 @@ PACKAGES = (
     "transformers",
 )
 
+ROUNDING = ("numpy", "tokenizers", "torch", "transformers")
+
 
 def provenance(project: Path, config: Config) -> dict[str, Any]:
     """Git commit, uncommitted changes, dvc.lock, seed, configuration and versions.
@@ -57,6 +59,26 @@ def provenance(project: Path, config: Config) -> dict[str, Any]:
         "configuration": configuration_hash(config),
         "versions": _versions(),
     }
+
+
+def machine() -> dict[str, str]:
+    """The processor and the packages that rounding depends on: where all of them are the same, the
+    same configuration and seed give the same bytes."""
+    kept = {name: v for name, v in _versions().items() if name in ROUNDING}
+    return {"processor": _processor(), **kept}
+
+
+def _processor() -> str:
+    """Name and numbers of the model, where Linux tells them."""
+    path = Path("/proc/cpuinfo")
+    told = path.read_text(encoding="utf-8").split("\n\n", 1)[0] if path.exists() else ""
+    rows = {
+        name.strip(): value.strip()
+        for name, _, value in (line.partition(":") for line in told.splitlines())
+    }
+    names = ("model name", "cpu family", "model", "stepping")
+    known = " ".join(rows[name] for name in names if name in rows)
+    return known or platform.processor() or platform.machine()
 
 
 def configuration_hash(config: Config) -> str:

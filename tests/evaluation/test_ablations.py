@@ -13,7 +13,7 @@ from progrl.errors import DataError
 from progrl.evaluation.ablations import ablations, verdict
 from progrl.evaluation.summary import Summariser, evaluation
 from progrl.evaluation.sweep import read_sweep
-from progrl.files import write_json, write_jsonl
+from progrl.files import file_digest, write_json, write_jsonl
 
 from .records import make_result
 
@@ -98,6 +98,8 @@ def test_success_is_the_mean_over_seeds(sweep: Path) -> None:
     full, static = variants["full"], variants["no_user"]
     assert full["seeds"] == static["seeds"] == [1, 2, 3]
     assert full["success_by_seed"] == [0.75, 0.5, 0.75]
+    results = sweep / "seed-2" / "full" / "evaluation" / "results.json"
+    assert full["results_by_seed"][1] == file_digest(results)
     # 2/3 +- 4.3027 * 0.14434 / sqrt 3
     assert full["success"] == near({"mean": 0.66667, "low": 0.30811, "high": 1.02523, "seeds": 3})
     assert static["success"]["mean"] == static["success"]["low"] == 0.25

@@ -103,8 +103,8 @@ def _evaluate(context: Context) -> Metrics:
     return {"evaluate/retail/grpo/success": 0.8}
 
 
-def make_project(folder: Path) -> None:
-    """A committed copy of this repository with toy stages."""
+def copy_project(folder: Path) -> None:
+    """A copy of this repository: what decides results."""
     folder.mkdir(parents=True, exist_ok=True)
     ignore = shutil.ignore_patterns("__pycache__")
     for name in COPIED:
@@ -113,6 +113,11 @@ def make_project(folder: Path) -> None:
             shutil.copytree(source, folder / name, ignore=ignore)
         else:
             shutil.copyfile(source, folder / name)
+
+
+def make_project(folder: Path) -> None:
+    """A committed copy of this repository with toy stages."""
+    copy_project(folder)
     for name in ("generate", "sft", "grpo", "evaluate"):
         path = folder / "progrl" / "stages" / f"{name}.py"
         more = "\nfrom tests.flows.toys import toy  # noqa: E402\n\nSTAGE = toy(STAGE)\n"
