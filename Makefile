@@ -28,6 +28,7 @@ setup: $(STAMP) ## Make .venv with the pinned packages; does nothing where it is
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { python=$$($(FIND_PYTHON)) && "$$python" -m venv $(VENV); }
+	@echo "Installing the pinned packages in $(VENV): PyTorch, then the rest. It takes some minutes."
 	$(BIN)/python -m pip install -q -c constraints.txt "$(TORCH)"
 	$(BIN)/python -m pip install -q -c constraints.txt -e "$(EXTRAS)"
 	$(BIN)/python -m compileall -q progrl flows tasks

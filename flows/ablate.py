@@ -93,6 +93,12 @@ def _end(future: PrefectFuture[Any]) -> State[Any]:
     return state if state.is_final() else Crashed(message="the cluster has lost its worker")
 
 
+def _check(name: str, profile: str, variants: list[str], overrides: list[str]) -> None:
+    sweep = make_sweep(name, profile, overrides)
+    for variant in chosen(sweep, variants):
+        sweep.config(0, variant)
+
+
 def _bad(state: State[Any]) -> bool:
     return not state.is_completed()
 
@@ -136,7 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.exit(error.exit_code, f"{error}\n")
     names = [name for name in options.variants.split(",") if name]
     given = [options.name, options.profile, seeds, names or None, options.overrides]
-    call(ablate.with_options(task_runner=runner), given)
+    flow = ablate.with_options(task_runner=runner)
+    call(flow, given, check=lambda: _check(options.name, options.profile, names, options.overrides))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from prefect import Flow
 from prefect.client.schemas.objects import State
 
 from progrl.errors import ProgrlError
+from tasks.job import make_job
 from tasks.stage import exit_code
 from tasks.temporary import use_prefect_server
 
@@ -30,14 +31,24 @@ def main(flow: "Flow[..., Any]", shown: Callable[[Any], None] | None = None) -> 
         help="one key laid over the profile; not with the profile cpu",
     )
     options = parser.parse_args()
-    call(flow, [options.profile, options.overrides], shown)
+    given = [options.profile, options.overrides]
+    call(flow, given, shown, lambda: make_job(*given))
 
 
 def call(
-    flow: "Flow[..., Any]", arguments: Sequence[Any], shown: Callable[[Any], None] | None = None
+    flow: "Flow[..., Any]",
+    arguments: Sequence[Any],
+    shown: Callable[[Any], None] | None = None,
+    check: Callable[[], object] = lambda: None,
 ) -> None:
-    """Run a flow as the whole of a program; exits non-zero unless it completed."""
+    """Run a flow as the whole of a program; exits non-zero unless it completed.
+
+    Args:
+        shown: shows what the flow returns.
+        check: raises where the arguments are wrong: said at once, before any server starts.
+    """
     try:
+        check()
         use_prefect_server()
         run = cast("Callable[..., State[Any]]", flow)
         state = run(*arguments, return_state=True)

@@ -83,15 +83,18 @@ def start(project: Path = PROJECT) -> None:
         raise
 
 
-def stop(project: Path = PROJECT) -> None:
-    """Stop the worker, then the servers, with all their children; nothing where none runs."""
+def stop(project: Path = PROJECT) -> list[str]:
+    """Stop the worker, then the servers, with all their children: the names of those that ran."""
+    stopped: list[str] = []
     for name in ("worker", "prefect", "mlflow"):
         server = running(project, name)
         if server is not None:
             _end(server.process)
+            stopped.append(name)
         note_of(project, name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         (project / "prefect.toml").unlink()
+    return stopped
 
 
 def status(project: Path = PROJECT) -> dict[str, str]:
@@ -100,7 +103,7 @@ def status(project: Path = PROJECT) -> dict[str, str]:
     for name in ("prefect", "worker", "mlflow"):
         server = running(project, name)
         place = f", http://{ADDRESS}:{server.port}" if server and server.port else ""
-        told[name] = f"running, process {server.process.pid}{place}" if server else "stopped"
+        told[name] = f"running, process {server.process.pid}{place}" if server else "not running"
     return told
 
 
@@ -237,10 +240,14 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     apply()
     try:
-        actions[arguments[0]]()
+        done = actions[arguments[0]]()
     except ProgrlError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
+    if arguments[0] == "stop":
+        told = f"Stopped: {', '.join(done)}." if isinstance(done, list) and done else "Nothing ran."
+        sys.stdout.write(f"{told}\n")
+        return 0
     for name, text in status().items():
         sys.stdout.write(f"{name}: {text}\n")
     if arguments[0] == "start":

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +115,11 @@ def chosen(sweep: Sweep, names: Sequence[str] | None) -> list[str]:
     wanted = {FULL}
     for name in names or ("",):
         if name not in sweep.known and name not in groups:
-            known = ", ".join([*sweep.known, *(f"the group {g}" for g in groups if g)])
-            raise ConfigurationError(f"No preset {name!r}: there are {known}.")
+            near = get_close_matches(name, [*sweep.known, *groups], 1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            own = [one for one, preset in sweep.known.items() if not preset.group]
+            known = ", ".join([*own, *(f"the group {g}" for g in groups if g)])
+            raise ConfigurationError(f"No preset {name!r}.{meant} There are {known}.")
         wanted |= {name} if name in sweep.known else set(groups[name])
     return [name for name in sweep.known if name in wanted]
 

@@ -79,6 +79,16 @@ def test_a_cell_that_is_gone_or_broken_is_made_again_and_no_other(project: Path)
         assert table(project, "failing") == before
 
 
+def test_a_wrong_word_is_one_message_before_anything_starts(project: Path) -> None:
+    for more, told in (
+        (("no_users",), "Did you mean 'no_user'?"),
+        (("full", "--set", "grpo.stepz=3"), "grpo.stepz: unknown key"),
+    ):
+        said = ablate(project, "wrong", *more, code=2)
+        assert said.count(told) == 1 and "server" not in said and "Traceback" not in said
+    assert not (project / "outputs" / "sweeps" / "wrong").exists()
+
+
 def test_a_sweep_killed_twice_and_resumed_gives_the_same_table(project: Path) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         _kill(project, number)

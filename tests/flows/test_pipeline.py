@@ -158,7 +158,8 @@ def test_a_wrong_key_is_one_message_and_exit_code_2(project: Path) -> None:
         said = call(project, "flows.pipeline", code=2)
     finally:
         git(project, "checkout", "params.yaml")
-    assert "grpo.probe_every" in said and "Traceback" not in said
+    assert said.count("grpo.probe_every") == 1 and "Traceback" not in said
+    assert "server" not in said  # none was started for it
 
 
 def test_the_main_path_takes_no_overrides(project: Path) -> None:

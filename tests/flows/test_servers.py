@@ -48,7 +48,7 @@ def test_a_note_of_another_process_is_not_believed(tmp_path: Path) -> None:
 
 
 def test_stopping_nothing_is_fine(tmp_path: Path) -> None:
-    stop(tmp_path)
+    assert stop(tmp_path) == []
 
 
 @pytest.fixture(scope="module")
