@@ -117,7 +117,7 @@ class GrpoTrainer:
                 self._probe(step, row)
             else:
                 self._log(row)
-            if step % grpo.checkpoint_every == 0 and self.world.ranks.leads:
+            if step % grpo.checkpoint_every == 0:
                 self._save(step)
             self.progress(step, grpo.steps, _line(row))
         if grpo.keep == "best" and self.world.ranks.leads:
@@ -270,7 +270,8 @@ class GrpoTrainer:
             if self.world.ranks.leads:
                 kept = self.tools.kept() if self.tools else {}
                 with new_file(self._best_file) as temporary:
-                    weights = {**dict(self.model.named_parameters()), **kept}
+                    own = self.model.named_parameters()
+                    weights = {**{n: p for n, p in own if p.requires_grad}, **kept}
                     self._best_digest = write_tensors(temporary, weights)
         self._log(row)
 
@@ -283,6 +284,9 @@ class GrpoTrainer:
         return self.folder / f"best-{self.best[1]:08d}.safetensors"
 
     def _save(self, step: int) -> None:
+        trained = self.optimiser.tensors()
+        if not self.world.ranks.leads:
+            return
         state = {
             "rows": self.rows,
             "best": list(self.best),
@@ -294,7 +298,7 @@ class GrpoTrainer:
             **self.weighting.state_dict(),
         }
         tensors = {
-            **self.optimiser.tensors(),
+            **trained,
             **self.weighting.tensors(),
             "memory": self.long.tensors(),
         }

@@ -81,9 +81,10 @@ class SftTrainer:
                 row["step"] = step
                 self.rows.append(row)
                 self.record(row)
-            if step % self.config.checkpoint_every == 0 and self.ranks.leads:
-                state = {"rows": self.rows}
-                save_checkpoint(self.folder, Checkpoint(step, optimiser.tensors(), state))
+            if step % self.config.checkpoint_every == 0:
+                tensors = optimiser.tensors()
+                if self.ranks.leads:
+                    save_checkpoint(self.folder, Checkpoint(step, tensors, {"rows": self.rows}))
             self.progress(step, total, f"{row['phase']} loss {row['loss']:.3f}")
         self.model.eval()
         return self.rows

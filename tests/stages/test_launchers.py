@@ -48,10 +48,13 @@ def test_torchrun_gives_what_the_stages_own_processes_give(copy: Copy, tmp_path:
 
 
 @pytest.mark.slow
-def test_accelerates_configuration_trains_alike(copy: Copy, tmp_path: Path, root: Path) -> None:
+@pytest.mark.parametrize("how", ["ddp", "fsdp"])
+def test_accelerates_configurations_train_alike(
+    how: str, copy: Copy, tmp_path: Path, root: Path
+) -> None:
     own, launched = copy("own", "data"), copy("launched", "data")
     finish("sft", own, tmp_path / "own.log", FEW, TWO)
-    code, _, said = launch("sft", launched, accelerate(root, "ddp"), FEW, TWO)
+    code, _, said = launch("sft", launched, accelerate(root, how), FEW, TWO)
     assert code == 0, said
     close(rows(own, "sft"), rows(launched, "sft"), "loss", "gradient_norm")
 
