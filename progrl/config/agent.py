@@ -4,15 +4,41 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from progrl.config.base import Count, Folder, Section
+from progrl.config.base import Count, Folder, Names, Section
 
 Dtype = Literal["float32", "bfloat16"]
+
+
+class WholeTuning(Section):
+    """All weights are trained."""
+
+    kind: Literal["whole"]
+
+
+class LoraTuning(Section):
+    """Two thin matrices beside each target are trained (LoRA, by peft), all else stays as it is.
+
+    The frozen weights are held in `dtype`; what is saved and sampled from has them folded in."""
+
+    kind: Literal["lora"]
+    rank: Count
+    """Width of the thin matrices."""
+    alpha: Count
+    """What they add is multiplied by alpha / rank."""
+    targets: Annotated[Names, Field(min_length=1)]
+    """Names of the linear layers, as `q_proj`."""
+
+
+Tuning = Annotated[WholeTuning | LoraTuning, Field(discriminator="kind")]
 
 
 class EmbeddedAgent(Section):
     """A small Qwen3-architecture model, made from nothing, with a tokenizer of its own."""
 
     dtype: ClassVar[Dtype] = "float32"
+    tuning: ClassVar[WholeTuning | LoraTuning] = WholeTuning(kind="whole")
+    checkpointing: ClassVar[bool] = False
+    compile: ClassVar[bool] = False
     kind: Literal["embedded"]
     vocabulary: Count
     """Most tokens of the byte-level BPE, special tokens included."""
@@ -47,7 +73,13 @@ class HuggingFaceAgent(Section):
     window: Annotated[int, Field(ge=64)]
     """Most tokens of a conversation."""
     dtype: Dtype
-    """Of the matrix products in training; weights, head and optimiser stay float32."""
+    """Of the matrix products in training; what is trained, head and optimiser stay float32."""
+    tuning: Tuning
+    """Which weights are trained."""
+    checkpointing: bool
+    """Compute a layer's activations again in the backward pass, so that few are held at once."""
+    compile: bool
+    """Compile the layers in training (torch.compile): minutes at the start, faster after."""
 
 
 AgentConfig = Annotated[EmbeddedAgent | HuggingFaceAgent, Field(discriminator="kind")]

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from progrl.agent.model import load_agent_folder, save_model
+from progrl.agent.lora import fold, folded
+from progrl.agent.model import load_trained, prepare_training, save_model
 from progrl.agent.seats import ModelAgent
 from progrl.config.orchestration import LearnedAdvice
 from progrl.dialogue.codec import Codec
@@ -51,7 +52,7 @@ def run(context: Context) -> Metrics:
     config, root = context.config, context.root
     set_threads(config)
     timings = Timings(context.work)
-    model, codec = load_agent_folder(root / STARTS[config.grpo.start])
+    model, codec = load_trained(root / STARTS[config.grpo.start], config.agent)
     splits = splits_of(context)
     world = world_of(context, config.user.family, config.engine.slots, config.user)
     played, tasks = training_world(config, world, splits["train"])
@@ -59,6 +60,7 @@ def run(context: Context) -> Metrics:
     encoder = encoder_of(context)
     tools, advised = _learning(context, world.domains, root / SFT, encoder, seed.child("advice"))
     engine = engine_of(config, model)
+    prepare_training(model, config.agent, seed.child("tuning").value)
     agents = {
         kind: ModelAgent(engine, codec, temperature, config.engine.max_tokens, kind, advisor)
         for kind, temperature, advisor in (
@@ -66,6 +68,10 @@ def run(context: Context) -> Metrics:
             ("greedy", 0.0, advised.probing),
         )
     }
+
+    def sync(trained: Any) -> None:
+        with folded(trained) as plain:
+            engine.set_weights_from(plain)
 
     def record(row: Row, seconds: dict[str, float]) -> None:
         numbers = {
@@ -82,7 +88,7 @@ def run(context: Context) -> Metrics:
         model=model,
         sampler_agent=agents["grpo"],
         greedy_agent=agents["greedy"],
-        sync=engine.set_weights_from,
+        sync=sync,
         world=played,
         probe_world=world,
         tasks=tasks,
@@ -104,6 +110,7 @@ def run(context: Context) -> Metrics:
 def _write(context: Context, trainer: GrpoTrainer, codec: Codec) -> None:
     """Write all that a finished training leaves."""
     root = context.root
+    fold(trainer.model)
     save_model(root / MODEL, trainer.model, codec)
     if trainer.tools is not None:
         trainer.tools.improver.policies.whole.save(root / MODEL / TOOLS)

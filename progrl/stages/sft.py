@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from progrl.agent.advice import Advisor
-from progrl.agent.model import load_agent_folder, make_model, save_model
+from progrl.agent.lora import fold
+from progrl.agent.model import load_trained, make_model, prepare_training, save_model
 from progrl.config import Config
 from progrl.config.agent import EmbeddedAgent
 from progrl.config.orchestration import BiasAdvice
@@ -43,13 +44,14 @@ def run(context: Context) -> Metrics:
     timings = Timings(context.work)
     domains = domains_of(config)
     splits = splits_of(context)
-    dialogues = _best(_dialogues(context, "train", splits["train"]), config)
-    validation = _dialogues(context, "validation", splits["validation"])
-    model, codec = _model(context, dialogues, domains, seed)
+    dialogues = _best(dialogues_of(context, "train", splits["train"]), config)
+    validation = dialogues_of(context, "validation", splits["validation"])
+    model, codec = agent_of(context, dialogues, domains, seed)
     policies = fit_tools(context, domains, dialogues, seed.child("tools"))
     advised = _advisors(context, policies, seed.child("advice"))
     if context.ranks.leads:
         save_model(context.root / UNTRAINED, model, codec)
+    prepare_training(model, config.agent, seed.child("tuning").value)
     window = config.agent.window
 
     def record(row: Row) -> None:
@@ -71,6 +73,7 @@ def run(context: Context) -> Metrics:
     )
     rows = trainer.run()
     if context.ranks.leads:
+        fold(model)
         _write(context, model, codec, policies, rows)
         timings.save({})
     last = rows[-1]
@@ -94,7 +97,7 @@ def _write(
     write_jsonl(context.root / METRICS, rows)
 
 
-def _dialogues(context: Context, split: Split, tasks: Sequence[Task]) -> list[Trajectory]:
+def dialogues_of(context: Context, split: Split, tasks: Sequence[Task]) -> list[Trajectory]:
     """The dialogues of a split; DataError where one is about no task of this split."""
     path = context.root / DIALOGUES / f"{split}.jsonl"
     dialogues, ids = read_trajectories(path), {task.id for task in tasks}
@@ -120,12 +123,13 @@ def _best(dialogues: list[Trajectory], config: Config) -> list[Trajectory]:
     return chosen
 
 
-def _model(
+def agent_of(
     context: Context, dialogues: Sequence[Trajectory], domains: dict[str, Domain], seed: Seed
 ) -> tuple[Any, Codec]:
+    """The model to start from and its codec: made from nothing, or the configured folder's."""
     agent = context.config.agent
     if not isinstance(agent, EmbeddedAgent):
-        return load_agent_folder(context.project / agent.folder)
+        return load_trained(context.project / agent.folder, agent)
     tools = [tool for name in context.config.domains.train for tool in domains[name].tools]
     texts = [m.content for d in dialogues for m in d.history() if m.content]
     values = [

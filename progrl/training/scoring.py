@@ -64,6 +64,17 @@ class Inputs(NamedTuple):
         places = torch.arange(ids.numel()).view(ids.shape)
         return cls(ids, places[:, :-1][mask], ids[:, 1:][mask], bias)
 
+    def to(self, device: torch.device) -> "Inputs":
+        """The same on a device."""
+        return Inputs(
+            self.ids.to(device),
+            self.sources.to(device),
+            self.targets.to(device),
+            TokenBias(*(t.to(device) for t in self.bias)) if self.bias is not None else None,
+            None if self.positions is None else self.positions.to(device),
+            None if self.visible is None else self.visible.to(device),
+        )
+
 
 class Scorer(nn.Module):
     """A causal language model that scores tokens; what trains is wrapped in this.
@@ -87,8 +98,11 @@ class Scorer(nn.Module):
             temperature: logits are divided by it, as in sampling.
 
         Returns:
-            log-probabilities [N] in nats.
+            log-probabilities [N] in nats, on the CPU whatever computes them.
         """
+        given = given.to(self.model.device)
+        for layer in self.model.base_model.layers:  # which recompute only while they train
+            layer.training |= getattr(layer, "gradient_checkpointing", False)
         with torch.autocast(given.ids.device.type, torch.bfloat16, enabled=self._half):
             hidden = self.model.base_model(
                 input_ids=given.ids,
@@ -108,7 +122,7 @@ class Scorer(nn.Module):
             else:
                 parts.append(_score(head, *piece))
         # Of no token: an empty tensor that hangs on every weight, so that it has a gradient, 0.
-        return torch.cat(parts) if parts else head(hidden[:1, :1]).flatten()[:0]
+        return (torch.cat(parts) if parts else head(hidden[:1, :1]).flatten()[:0]).cpu()
 
 
 def _score(
@@ -116,7 +130,6 @@ def _score(
 ) -> Tensor:
     logits = head(hidden).float()
     if bias is not None:
-        places = bias.rows.to(logits.device), bias.ids.to(logits.device)
-        logits = logits.index_put(places, bias.values.to(logits.device), accumulate=True)
+        logits = logits.index_put((bias.rows, bias.ids), bias.values, accumulate=True)
     logprobs = torch.log_softmax(logits / temperature, dim=-1)
     return logprobs.gather(-1, targets[:, None]).squeeze(-1)

@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from progrl.dialogue.codec import Bias
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,4 +68,8 @@ class Engine(Protocol):
 
     def load_weights(self, folder: Path) -> None:
         """Replace the model's weights by those of a safetensors folder; forgets all caches."""
+        ...
+
+    def set_weights_from(self, model: "PreTrainedModel") -> None:
+        """Replace the weights by a copy of a live model's; forgets all caches."""
         ...

@@ -89,7 +89,7 @@ class Decoder:
         self.head = self.embedding if tied else self._copy(head.weight)
 
     def _copy(self, *parts: Tensor) -> Tensor:
-        return torch.cat([part.detach().to(self.dtype) for part in parts])
+        return torch.cat([part.detach().to("cpu", self.dtype) for part in parts])
 
     def _layer(self, layer: Any) -> Layer:
         a, m = layer.self_attn, layer.mlp
@@ -201,11 +201,12 @@ class Decoder:
         return self._cos[positions].unsqueeze(1), self._sin[positions].unsqueeze(1)
 
     def _extend_tables(self, length: int) -> None:
-        dummy = torch.empty(0, dtype=self.dtype)
+        device = self._rotary.inv_freq.device  # where a trainer has moved it
+        dummy = torch.empty(0, dtype=self.dtype, device=device)
         with torch.no_grad():
-            cos, sin = self._rotary(dummy, torch.arange(length)[None])
+            cos, sin = self._rotary(dummy, torch.arange(length, device=device)[None])
         half = self.head_dim // 2
-        self._cos, self._sin = cos[0, :, :half].contiguous(), sin[0, :, :half].contiguous()
+        self._cos, self._sin = (t[0, :, :half].cpu().contiguous() for t in (cos, sin))
 
     def _qkv(
         self, layer: Layer, x: Tensor, cos: Tensor, sin: Tensor
