@@ -18,11 +18,11 @@ FIND_PYTHON = for p in $(PYTHON) python3.11 python3.12 python3.13 python3.14 pyt
 # Tests share few cores: one thread a process.
 ONE_THREAD = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
-.PHONY: help setup run test test-fast test-slow lint serve stop pins clean
+.PHONY: help setup setup-speed run test test-fast test-slow lint serve stop pins clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1 \2/p' $(MAKEFILE_LIST) | \
-	  awk '{ name = $$2; $$1 = $$2 = ""; printf "  make %-10s%s\n", name, $$0 }'
+	  awk '{ name = $$2; $$1 = $$2 = ""; printf "  make %-12s%s\n", name, $$0 }'
 
 setup: $(STAMP) ## Make .venv with the pinned packages; does nothing where it is up to date
 
@@ -33,6 +33,11 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt -e "$(EXTRAS)"
 	$(BIN)/python -m compileall -q progrl flows tasks
 	@touch $(STAMP)
+
+setup-speed: setup ## Make .venv-speed, where `python -m speed` finds TRL
+	@test -x .venv-speed/bin/python || { python=$$($(FIND_PYTHON)) && "$$python" -m venv .venv-speed; }
+	.venv-speed/bin/python -m pip install -q -c constraints.txt "$(TORCH)"
+	.venv-speed/bin/python -m pip install -q -c constraints.txt -r requirements/speed.txt
 
 run: setup ## The main job: generate, sft, grpo, evaluate, report, register (PROFILE=cpu)
 	$(BIN)/python -m flows.pipeline --profile $(PROFILE)
