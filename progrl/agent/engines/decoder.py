@@ -131,7 +131,7 @@ class Decoder:
         """
         positions = cache.lengths[slots]
         cache.ensure(int(positions.max()) + 1)
-        plan = _plan(slots, positions, self.dtype)
+        plan = _plan(slots, positions, self.kv_heads, self.dtype)
         where, at = torch.from_numpy(slots), torch.from_numpy(positions)
         cos, sin = self._rotation(at)
         x = self.embedding[torch.from_numpy(ids)]
@@ -152,6 +152,7 @@ class Decoder:
         starts, widest = cache.lengths[slots], int(counts.max())
         longest = _round(int((starts + counts).max()))
         cache.ensure(longest)
+        source = _span(slots)
         row = np.repeat(np.arange(len(slots)), counts)
         ends = np.cumsum(counts)
         offset = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
@@ -161,24 +162,26 @@ class Decoder:
         at = torch.from_numpy(starts[row] + offset)
         cos, sin = self._rotation(at)
         x = self.embedding[torch.from_numpy(ids)]
-        where = torch.from_numpy(slots)
+        even = int(counts.min()) == widest  # nothing to pad
         for number, layer in enumerate(self.layers):
             q, k, v = self._qkv(layer, x, cos, sin)
             cache.keys[number][token_slots, :, at] = k
             cache.values[number][token_slots, :, at] = v
-            padded = q.new_zeros(len(slots), widest, self.heads, self.head_dim)
-            padded[rows, offsets] = q
-            keys = cache.keys[number][:, :, :longest].index_select(0, where)
-            values = cache.values[number][:, :, :longest].index_select(0, where)
+            if even:
+                padded = q.reshape(len(slots), widest, self.heads, self.head_dim)
+            else:
+                padded = q.new_zeros(len(slots), widest, self.heads, self.head_dim)
+                padded[rows, offsets] = q
             mixed = F.scaled_dot_product_attention(
                 padded.transpose(1, 2),
-                keys,
-                values,
+                _taken(cache.keys[number], source, longest),
+                _taken(cache.values[number], source, longest),
                 attn_mask=mask,
                 scale=self.scale,
                 enable_gqa=self.heads != self.kv_heads,
             )
-            mixed = mixed.transpose(1, 2)[rows, offsets]
+            mixed = mixed.transpose(1, 2)
+            mixed = mixed if even else mixed[rows, offsets]
             x = self._rest(layer, x, mixed.reshape(len(x), -1))
         cache.lengths[slots] += counts
         return x[torch.from_numpy(ends - 1)]
@@ -266,17 +269,16 @@ class _Plan:
         for rows, source, place, mask in zip(
             self.rows, self.sources, self.places, self.masks, strict=True
         ):
-            n, _, length = mask.shape
-            keys = _taken(cache.keys[layer], source, length)
-            values = _taken(cache.values[layer], source, length)
+            n, length = len(mask) // kv_heads, mask.shape[2]
+            keys = _taken(cache.keys[layer], source, length).flatten(0, 1)
+            values = _taken(cache.values[layer], source, length).flatten(0, 1)
             if place is None:
                 block = q[rows].reshape(n * kv_heads, heads // kv_heads, d)
             else:
                 spread = q.new_zeros(n, heads, d)
                 spread[place] = q[rows]
                 block = spread.view(n * kv_heads, heads // kv_heads, d)
-            bias = mask.expand(n, kv_heads, length).reshape(n * kv_heads, 1, length)
-            scores = torch.baddbmm(bias, block, keys.transpose(1, 2), alpha=scale)
+            scores = torch.baddbmm(mask, block, keys.transpose(1, 2), alpha=scale)
             weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(q.dtype)
             mixed = torch.bmm(weights, values).view(n, heads * d)
             out[rows] = mixed if place is None else mixed[place]
@@ -284,14 +286,23 @@ class _Plan:
 
 
 def _taken(layer: Tensor, source: slice | Tensor, length: int) -> Tensor:
-    """[slots * kv_heads, length, d] of the slots `source`: a view for a slice, else a copy."""
-    if isinstance(source, slice):
-        return layer[source].flatten(0, 1)[:, :length]
-    return layer[:, :, :length].index_select(0, source).flatten(0, 1)
+    """[slots, kv_heads, length, d] of the slots `source`: a view for a slice, else a copy."""
+    cut = layer[:, :, :length]
+    return cut[source] if isinstance(source, slice) else cut.index_select(0, source)
 
 
-def _plan(slots: Ints, positions: Ints, dtype: torch.dtype) -> _Plan:
-    """The blocks of a decode step; `positions` are those of the tokens being added."""
+def _span(slots: Ints) -> slice | Tensor:
+    """Slots that stand side by side as a slice, others as they are."""
+    if (np.diff(slots) == 1).all():
+        return slice(int(slots[0]), int(slots[-1]) + 1)
+    return torch.from_numpy(slots)
+
+
+def _plan(slots: Ints, positions: Ints, kv_heads: int, dtype: torch.dtype) -> _Plan:
+    """The blocks of a decode step; `positions` are those of the tokens being added.
+
+    Masks are [slots * kv_heads, 1, length], 0 where a token may look and -inf elsewhere.
+    """
     plan = _Plan([], [], [], [])
     edges = np.searchsorted(slots, np.arange(0, int(slots[-1]) + _BLOCK + 1, _BLOCK))
     for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
@@ -311,5 +322,5 @@ def _plan(slots: Ints, positions: Ints, dtype: torch.dtype) -> _Plan:
         plan.rows.append(slice(begin, end))
         plan.sources.append(slice(low, high) if dense else torch.from_numpy(chosen))
         plan.places.append(torch.from_numpy(chosen - low) if resting else None)
-        plan.masks.append(mask.unsqueeze(1))
+        plan.masks.append(mask.repeat_interleave(kv_heads, dim=0).unsqueeze(1))
     return plan
