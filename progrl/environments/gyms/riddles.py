@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from progrl.dialogue.acts import contains, normal
 from progrl.environments.gyms.recognise import Judge, Subject, about
 
 # By part: what may be so, the sentence that says it, and further phrases that do.
@@ -137,13 +136,12 @@ _ALL = tuple(SUBJECTS.values())
 @lru_cache(maxsize=65536)
 def _named(text: str) -> tuple[str, ...]:
     """The answers that a cue in the text names."""
-    text = normal(text)
-    return tuple(name for name, subject in SUBJECTS.items() if contains(text, subject.cues))
+    return tuple(about(text, _ALL))
 
 
 def answers_in(text: str, judge: Judge | None = None) -> dict[str, set[str]]:
     """By part the answers that a text names, by rule or as the judge finds them."""
-    named = _named(text) or (about(text, _ALL, judge) if judge is not None else ())
+    named = about(text, _ALL, judge) if judge is not None else _named(text)
     found: dict[str, set[str]] = {}
     for name in named:
         found.setdefault(ANSWERS[name].part, set()).add(name)

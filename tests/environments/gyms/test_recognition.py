@@ -7,7 +7,14 @@ from progrl.embedding import encoder
 from progrl.environments.contracts import Answering
 from progrl.environments.gyms import riddles
 from progrl.environments.gyms.concerns import ARGUMENTS
-from progrl.environments.gyms.recognise import THRESHOLDS, affirmed, judge_by, sentences
+from progrl.environments.gyms.recognise import (
+    THRESHOLDS,
+    Subject,
+    about,
+    affirmed,
+    judge_by,
+    sentences,
+)
 from progrl.environments.gyms.things import QUESTIONS
 from progrl.environments.gyms.trips import DIMENSIONS
 from progrl.environments.gyms.wants import DETAILS
@@ -25,24 +32,24 @@ LABELS = {
 LEAST = {
     "rules": {
         "intention": (0.97, 0.68),
-        "persuade": (0.96, 0.57),
-        "telepathy": (0.97, 0.53),
-        "travel": (0.95, 0.52),
-        "turtle": (0.95, 0.64),
+        "persuade": (0.96, 0.59),
+        "telepathy": (0.97, 0.56),
+        "travel": (0.95, 0.53),
+        "turtle": (0.95, 0.71),
     },
     "hashed": {
-        "intention": (0.91, 0.71),
-        "persuade": (0.90, 0.58),
-        "telepathy": (0.90, 0.53),
-        "travel": (0.82, 0.55),
-        "turtle": (0.94, 0.65),
+        "intention": (0.93, 0.71),
+        "persuade": (0.75, 0.64),
+        "telepathy": (0.97, 0.56),
+        "travel": (0.91, 0.58),
+        "turtle": (0.86, 0.72),
     },
     "minilm": {
         "intention": (0.93, 0.85),
-        "persuade": (0.84, 0.73),
-        "telepathy": (0.91, 0.73),
-        "travel": (0.85, 0.64),
-        "turtle": (0.89, 0.93),
+        "persuade": (0.85, 0.75),
+        "telepathy": (0.89, 0.79),
+        "travel": (0.82, 0.80),
+        "turtle": (0.91, 0.94),
     },
 }
 """Precision and recall on the other half, a little below what docs/gyms.md reports."""
@@ -94,11 +101,11 @@ def _check(name: str, kind: str) -> None:
 def test_a_gym_is_played_with_an_encoder_behind_the_cues(name: str) -> None:
     """Of two gyms, one with an encoder, that one makes something of words without a cue."""
     words = {
-        "intention": "whats budgets have you ?",
-        "persuade": "it saves moneys in the ends",
-        "telepathy": "is it awaked at nights ?",
-        "travel": "whichs insuranced do you want for the car ?",
-        "turtle": "the strangerr is a diverr ?",
+        "intention": "whats budgetx have you ?",
+        "persuade": "it savess moneyy in the ends",
+        "telepathy": "is it awakke at nightt ?",
+        "travel": "whichs insurancex do you want for the car ?",
+        "turtle": "the strangerr is a diverx ?",
     }[name]
     hashed = judge_by(remembering("hashed"), THRESHOLDS[name]["hashed"])
     assert not RECOGNISERS[name](words, None)
@@ -122,6 +129,19 @@ def test_a_judge_names_the_nearest_or_none() -> None:
     assert judge("zzz qqq", subjects) == []
     assert judge(" . ", subjects) == []
     assert judge("cheap", []) == []
+
+
+def test_endings_of_words_do_not_matter() -> None:
+    assert about("did they gamble ?", [Subject("bet", ("gambled",), "")]) == ["bet"]
+    assert about("she grows flowers", [Subject("gardener", ("grow flowers",), "")]) == ["gardener"]
+    assert about("an early seat", [Subject("area", ("near",), "")]) == []
+
+
+def test_a_prototype_is_made_of_example_and_cues() -> None:
+    bare, told = Subject("a", (), "zzz qqq"), Subject("b", ("cheap", "cheaper"), "zzz qqq")
+    judge = judge_by(encoder("hashed"), 0.3)
+    assert judge("cheap", [bare]) == []
+    assert judge("cheap", [bare, told]) == ["b"]
 
 
 def test_what_is_denied_is_taken_out() -> None:
