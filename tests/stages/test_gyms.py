@@ -25,7 +25,8 @@ SMALL = (
     "engine={slots: 40, max_tokens: 12}", "sft.dialogues=40", "sft.steps=4", "sft.batch=8",
     "sft.warmup={steps: 2, batch: 4}", "grpo.steps=2", "grpo.tasks=3", "grpo.group=2",
     "grpo.probe_tasks=10", "grpo.probe_every=2", "grpo.probe_horizon=4", "grpo.keep=last",
-    "horizon.turns=4", "evaluation.horizon=5", "evaluation.bootstrap=100", "evaluation.examples=1",
+    "horizon={kind: fixed, turns: 4}",
+    "evaluation.horizon=5", "evaluation.bootstrap=100", "evaluation.examples=1",
 )  # fmt: skip
 
 

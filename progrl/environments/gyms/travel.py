@@ -245,14 +245,12 @@ class Travel(Gym):
             for name, own in wanted.items()
         }
         fitting = {name: fitting_by_price(options[name], own) for name, own in wanted.items()}
-        parts = [
-            f"a {name} with {len(own)} wish{'es' if len(own) > 1 else ''}"
-            for name, own in wanted.items()
-        ]
+        # What is minded is said: nobody could know otherwise what to ask for.
+        parts = [f"a {name} of the right {minded(name, own)}" for name, own in wanted.items()]
         best = {name: keys[0] for name, keys in fitting.items()}
         return Draft(
             self.kinds[level],
-            random.choice(_QUERIES).format(parts=" and ".join(parts)),
+            random.choice(_QUERIES).format(parts=" , and ".join(parts)),
             {"wanted": wanted, "fitting": fitting, "best": best},
             {"options": options},
             steps(wanted),
@@ -306,6 +304,11 @@ class Travel(Gym):
             name, _, aspect = fact.name.partition(" ")
             cues.setdefault(name, {})[aspect] = fact.cues
         return ImportedGuide(cues)
+
+
+def minded(name: str, own: Mapping[str, str]) -> str:
+    """The aspects that the user has wishes for, in words that a question may have."""
+    return " and ".join(a.cues[0] for a in DIMENSIONS[name] if a.name in own)
 
 
 def steps(wanted: Preferences) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ DIMENSIONS: Mapping[str, tuple[Aspect, ...]] = {
         ),
         Aspect(
             "place",
-            ("indoors", "outdoors", "terrace", "place", "under the stars", "inside", "outside"),
+            ("place", "indoors", "outdoors", "terrace", "under the stars", "inside", "outside"),
             ("garden", "rooftop", "hall"),
         ),
         Aspect(
@@ -128,7 +128,7 @@ DIMENSIONS: Mapping[str, tuple[Aspect, ...]] = {
             ("english", "french", "spanish"),
         ),
         Aspect(
-            "length", ("long", "length", "duration", "last till", "short"), ("halfday", "wholeday")
+            "length", ("length", "long", "duration", "last till", "short"), ("halfday", "wholeday")
         ),
     ),
 }
@@ -149,11 +149,12 @@ Options = Mapping[str, Mapping[str, str]]
 
 
 def draw_preferences(random: Random, each: Sequence[int]) -> Preferences:
-    """Dimensions of a trip, with `each[i]` preferences in the i-th."""
+    """Dimensions of a trip, with `each[i]` preferences in the i-th, in the table's order."""
     names = random.sample(list(DIMENSIONS), len(each))
     wanted: dict[str, dict[str, str]] = {}
     for name, count in zip(names, each, strict=True):
-        aspects = random.sample(DIMENSIONS[name], count)
+        drawn = random.sample(DIMENSIONS[name], count)
+        aspects = [a for a in DIMENSIONS[name] if a in drawn]
         wanted[name] = {a.name: random.choice(a.values) for a in aspects}
     return wanted
 

@@ -219,7 +219,8 @@ def test_words_are_about_one_thing() -> None:
     assert max(values.values()) == 1
     for value in values:
         assert not dimensions_in(value)
-        assert not any(aspects_in(value, name) for name in DIMENSIONS)
+        own = {(n, a.name) for n, part in DIMENSIONS.items() for a in part if value in a.values}
+        assert {(n, name) for n in DIMENSIONS for name in aspects_in(value, n)} <= own
         assert sum(len(values_in(value, name)) for name in DIMENSIONS) == 1
     for name, own in DIMENSIONS.items():
         assert all(dimensions_in(noun) == (name,) for noun in NOUNS[name])
