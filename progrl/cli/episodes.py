@@ -206,7 +206,7 @@ def agent_of(shared: Shared, config: Config, name: str, temperature: float) -> "
     from progrl.stages.parts import engine_of
 
     model, codec = load_agent_folder(Path(name))
-    engine = engine_of(config, model)
+    engine = engine_of(config, model, shared.project)
     context = Context(config, Path(), shared.project, Path("runs"))
     advisor = advisor_of(context, Path(name))
     return ModelAgent(engine, codec, temperature, config.engine.max_tokens, name, advisor)

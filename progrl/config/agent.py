@@ -88,6 +88,7 @@ AgentConfig = Annotated[EmbeddedAgent | HuggingFaceAgent, Field(discriminator="k
 class LocalEngine(Section):
     """The decode loop of progrl's own, in process."""
 
+    correction: ClassVar[float | None] = None
     kind: Literal["local"]
     slots: Count
     """Conversations that a process holds at once; also its most episodes in flight."""
@@ -97,7 +98,28 @@ class LocalEngine(Section):
     """Most tokens of one agent message."""
 
 
-EngineConfig = Annotated[LocalEngine, Field()]
+class VllmEngine(Section):
+    """A vLLM server of the environment `.venv-vllm`, started and ended with the stage.
+
+    Its log-probabilities are not quite the trainer's. The trainer scores what was sampled once
+    more, the difference is logged, and a token weighs min(exp(trainer's - server's), C)."""
+
+    kind: Literal["vllm"]
+    slots: Count
+    """Conversations sampled at once; also the most episodes in flight."""
+    dtype: Dtype
+    """Of weights and cache while sampling."""
+    max_tokens: Count
+    """Most tokens of one agent message."""
+    sleep: bool
+    """Let the trainer have the server's share of a GPU during updates; without a GPU no matter."""
+    correction: Annotated[float, Field(ge=1)]
+    """C, the most that a token may weigh."""
+    memory: Annotated[float, Field(gt=0, lt=1)]
+    """Share of a GPU's memory that the server may take; on the CPU, of what is free, its cache."""
+
+
+EngineConfig = Annotated[LocalEngine | VllmEngine, Field(discriminator="kind")]
 
 
 class HashedEncoder(Section):

@@ -141,7 +141,7 @@ def _agent(context: Context, name: str) -> Agent:
     which, _, kind = name.partition("_")
     folder, other = context.root / MODELS[which], compared(context.config).get(kind)
     model, codec = load_agent_folder(folder)
-    engine = engine_of(context.config, model)
+    engine = engine_of(context.config, model, context.project)
     advisor = advisor_of(context, folder, other) if which != "untrained" else None
     return ModelAgent(engine, codec, 0.0, context.config.engine.max_tokens, name, advisor)
 

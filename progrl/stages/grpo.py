@@ -59,7 +59,7 @@ def run(context: Context) -> Metrics:
     seed = Seed.root(config.seed).child("grpo")
     encoder = encoder_of(context)
     tools, advised = _learning(context, world.domains, root / SFT, encoder, seed.child("advice"))
-    engine = engine_of(config, model)
+    engine = engine_of(config, model, context.project)
     prepare_training(model, config.agent, seed.child("tuning").value)
     agents = {
         kind: ModelAgent(engine, codec, temperature, config.engine.max_tokens, kind, advisor)
@@ -89,6 +89,7 @@ def run(context: Context) -> Metrics:
         sampler_agent=agents["grpo"],
         greedy_agent=agents["greedy"],
         sync=sync,
+        rest=engine.rest,
         world=played,
         probe_world=world,
         tasks=tasks,

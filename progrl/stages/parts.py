@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from progrl.config import Config
 from progrl.config.agent import FolderEncoder
+from progrl.config.agent import VllmEngine as VllmConfig
 from progrl.config.users import LlmUser as LlmConfig
 from progrl.config.users import UserConfig
 from progrl.dialogue.tasks import Split, Task, check_disjoint, read_tasks
@@ -29,7 +30,7 @@ from progrl.users.scripted import ScriptedUser, StaticUser, own_user
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from progrl.agent.engines.local import LocalEngine
+    from progrl.agent.engines.contracts import Engine
 
 T = TypeVar("T")
 
@@ -142,15 +143,32 @@ def make_world(
     return World(domains, users, lambda seed: draw(family, seed), in_flight)
 
 
-def engine_of(config: Config, model: "PreTrainedModel") -> "LocalEngine":
+def engine_of(config: Config, model: "PreTrainedModel", project: Path) -> "Engine":
     """The configured engine for a model, which may come from another profile.
 
     Its window is the smaller of the configuration's and the model's own.
+
+    Args:
+        project: folder that holds the environment of an engine that has its own.
     """
     from progrl.agent.engines.local import LocalEngine
 
     window = min(config.agent.window, model.config.max_position_embeddings)
-    return LocalEngine(model, slots=config.engine.slots, window=window, dtype=config.engine.dtype)
+    given = config.engine
+    if not isinstance(given, VllmConfig):
+        return LocalEngine(model, slots=given.slots, window=window, dtype=given.dtype)
+    from progrl.agent.engines.vllm import VllmEngine
+
+    return VllmEngine(
+        model,
+        project=project,
+        slots=given.slots,
+        window=window,
+        dtype=given.dtype,
+        memory=given.memory,
+        threads=config.threads,
+        sleep=given.sleep,
+    )
 
 
 def set_threads(config: Config) -> None:

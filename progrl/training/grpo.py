@@ -46,6 +46,7 @@ class GrpoTrainer:
         model: a causal language model, started from the warm start's weights.
         sampler_agent, greedy_agent: the model as an agent, over an engine of its own.
         sync: gives the engine the model's weights as they now are.
+        rest: told that nothing is sampled until then.
         world: domains and users of the training episodes, and the processes that share them.
         probe_world: those of the probe.
         tasks, probe: training tasks; validation tasks of the probe.
@@ -71,6 +72,7 @@ class GrpoTrainer:
     record: Callable[[Row, dict[str, float]], None]
     progress: Callable[[int, int, str], None]
     tools: ToolLearning | None = None
+    rest: Callable[[], None] = lambda: None
     clock: Clock = field(default_factory=Clock)
     rows: list[Row] = field(default_factory=list)
     best: tuple[float, int] = (-1.0, 0)
@@ -147,6 +149,7 @@ class GrpoTrainer:
             played = played + fresh  # what is replaced is evidence, and costs tokens, all the same
         share = rate(grpo.schedule, step - 1, grpo.steps)
         with self.clock.measure("update"):
+            self.rest()
             stats = policy_update(
                 self.optimiser,
                 groups,
@@ -155,6 +158,7 @@ class GrpoTrainer:
                 self.config.engine.max_tokens * turns,
                 node.child("update").random(),
                 self.reference,
+                self.config.engine.correction,
             )
             self.sync(self.model)
         trajectories = [t for group in played for t in group.trajectories]

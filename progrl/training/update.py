@@ -1,7 +1,8 @@
 """One policy update: from groups of trajectories to new weights (PMT, eq. 5-6)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import accumulate, pairwise
 from random import Random
 from typing import Any
 
@@ -27,6 +28,7 @@ from progrl.rewards import (
     turn_rewards,
 )
 from progrl.training.batching import Example, gather, microbatches
+from progrl.training.mismatch import Mismatch, corrected, rescored
 from progrl.training.objective import clipped_loss, kl_penalty, token_weights
 from progrl.training.optimiser import Optimiser
 from progrl.training.scoring import Scorer
@@ -40,11 +42,13 @@ class Episode:
         example: ids and mask.
         old: log-probabilities at sampling time, one a sampled token.
         advantages: one a sampled token.
+        importance: what each sampled token weighs, where another program has sampled.
     """
 
     example: Example
     old: Sequence[float]
     advantages: Sequence[float]
+    importance: Sequence[float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,7 @@ class UpdateStats:
     Attributes:
         entropy: in nats, of the policy that sampled; estimated by -log p of what it sampled.
         kl: in nats, of the policy before and after.
+        mismatch: of sampler and trainer, where they are two programs.
     """
 
     loss: float
@@ -157,6 +162,7 @@ class UpdateStats:
     kl: float
     gradient_norm: float
     tokens: int
+    mismatch: Mismatch | None = None
 
 
 def policy_update(
@@ -167,6 +173,7 @@ def policy_update(
     longest: int,
     random: Random,
     reference: Scorer | None = None,
+    cap: float | None = None,
 ) -> UpdateStats | None:
     """Update the policy once a minibatch of groups.
 
@@ -175,6 +182,8 @@ def policy_update(
         longest: most tokens that an episode could sample.
         random: shuffles the groups.
         reference: the model of the KL penalty.
+        cap: most that a token may weigh where another program than the trainer has sampled; None
+            where the trainer's own log-probabilities came with the tokens.
 
     Returns:
         None where no group carries a signal; then the weights stay as they are.
@@ -184,6 +193,9 @@ def policy_update(
     if not live:
         return None
     random.shuffle(live)
+    mismatch = None
+    if cap is not None:
+        live, mismatch = _as_the_trainer_sees(optimiser, live, config, cap)
     sums = _Sums()
     for part in range(config.minibatches):
         minibatch = live[part :: config.minibatches]
@@ -191,7 +203,29 @@ def policy_update(
             _accumulate(optimiser, minibatch, config, longest, reference, sums)
             sums.norms.append(optimiser.step(share))
     everything = [e for members in live for e in members]
-    return sums.stats(_moved(optimiser, everything, config))
+    return replace(sums.stats(_moved(optimiser, everything, config)), mismatch=mismatch)
+
+
+def _as_the_trainer_sees(
+    optimiser: Optimiser, groups: Sequence[Sequence[Episode]], config: GrpoConfig, cap: float
+) -> tuple[list[list[Episode]], Mismatch]:
+    """The groups with the trainer's log-probabilities as the old ones, and each token's weight."""
+    episodes = [e for members in groups for e in members]
+    examples = [e.example for e in episodes]
+    budget = config.tokens_per_microbatch
+    own = rescored(optimiser, examples, _trees(groups), budget, config.temperature)
+    weights, mismatch = corrected(own, [e.old for e in episodes], cap)
+    fresh = iter(
+        Episode(e.example, old, e.advantages, row)
+        for e, old, row in zip(episodes, own, weights, strict=True)
+    )
+    return [[next(fresh) for _ in members] for members in groups], mismatch
+
+
+def _trees(groups: Sequence[Sequence[Episode]]) -> list[range]:
+    """The places of each group's episodes among those of all groups."""
+    starts = [0, *accumulate(len(members) for members in groups)]
+    return [range(a, b) for a, b in pairwise(starts)]
 
 
 class _Sums:
@@ -240,6 +274,8 @@ def _accumulate(
             with torch.no_grad():
                 frozen = reference(micro.inputs, config.temperature)
             loss = loss + config.kl * kl_penalty(logprobs, frozen)
+        if episodes[0].importance is not None:
+            loss = loss * gather(micro, [e.importance or () for e in episodes])
         total = (loss * gather(micro, rows)).sum()
         optimiser.backward(total)
         loss_sum += total.item()
@@ -261,7 +297,8 @@ def _credited(episode: Episode, weights: Sequence[float]) -> tuple[Episode, list
     old, advantages, left = (
         [row[k] for k in kept] for row in (episode.old, episode.advantages, weights)
     )
-    return Episode(example, old, advantages), left
+    importance = episode.importance and [episode.importance[k] for k in kept]
+    return Episode(example, old, advantages, importance), left
 
 
 def _moved(optimiser: Optimiser, episodes: Sequence[Episode], config: GrpoConfig) -> float:
@@ -280,4 +317,8 @@ def _moved(optimiser: Optimiser, episodes: Sequence[Episode], config: GrpoConfig
 def stats_row(stats: UpdateStats | None) -> dict[str, Any]:
     """The statistics under the names of metrics/grpo.jsonl; None where nothing was updated."""
     names = ("loss", "entropy", "clip_share", "kl", "gradient_norm")
-    return {name: getattr(stats, name) if stats else None for name in names}
+    row = {name: getattr(stats, name) if stats else None for name in names}
+    if stats is not None and stats.mismatch is not None:
+        told = asdict(stats.mismatch)
+        row |= {f"mismatch_{name}": value for name, value in told.items()}
+    return row

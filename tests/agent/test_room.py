@@ -2,6 +2,7 @@
 
 import re
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -49,7 +50,7 @@ def test_a_configured_engine_is_refused_before_it_allocates() -> None:
     config = load_config(profile="tiny", overrides=["engine.slots=100000000"])
     before = psutil.Process().memory_info().rss
     with pytest.raises(ConfigurationError, match=r"engine\.slots: 100000000 convers"):
-        engine_of(config, model())
+        engine_of(config, model(), Path())
     assert psutil.Process().memory_info().rss - before < 2**28
 
 

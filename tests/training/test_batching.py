@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from progrl.agent.model import make_model
 from progrl.ranks import Ranks
+from progrl.training import scoring
 from progrl.training.batching import Example, MicroBatch, gather, microbatches
-from progrl.training.scoring import Scorer
+from progrl.training.scoring import Scorer, TokenBias
 
 lengths = st.lists(st.integers(2, 40), min_size=1, max_size=20)
 VOCABULARY = 40
@@ -119,3 +120,26 @@ def test_who_has_nothing_left_to_do_has_a_gradient_of_zero() -> None:
     scorer = Scorer(make_model(vocabulary=VOCABULARY, layers=2, window=64, seed=1))
     scorer(batch.inputs).sum().backward()
     assert all(p.grad is not None and not p.grad.any() for p in scorer.parameters())
+
+
+def test_scoring_in_chunks_changes_nothing_and_holds_one_chunks_logits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    random = Random(2)
+    ids = [random.randrange(VOCABULARY) for _ in range(50)]
+    (batch,) = microbatches([Example(ids, [True] * 50)], 100)
+    bias = TokenBias.of([(3, 7, 1.5), (33, 8, -2.0)])
+    found = []
+    for chunk in (4096, 9):
+        monkeypatch.setattr(scoring, "CHUNK", chunk)
+        scorer = Scorer(make_model(vocabulary=VOCABULARY, layers=2, window=64, seed=1))
+        heights: list[int] = []
+        scorer.model.get_output_embeddings().register_forward_hook(
+            lambda _, __, out, heights=heights: heights.append(len(out))
+        )
+        values = scorer(batch.inputs._replace(bias=bias), 0.7)
+        values.sum().backward()
+        gradient = torch.cat([p.grad.flatten() for p in scorer.parameters() if p.grad is not None])
+        assert max(heights) == min(chunk, 49)
+        found.append((values.detach(), gradient))
+    torch.testing.assert_close(found[0], found[1], atol=1e-4, rtol=1e-4)

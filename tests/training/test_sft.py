@@ -25,6 +25,22 @@ def examples(count: int) -> list[Example]:
     return [Example([5 + i % 3 for i in range(n)], [False] + [True] * (n - 1)) for n in lengths]
 
 
+def test_an_update_does_not_depend_on_micro_batches(tmp_path: Path) -> None:
+    told = []
+    for budget in (1, 30, 10_000):
+        config = CONFIG.model_copy(update={"tokens_per_microbatch": budget})
+        run = trainer(tmp_path / str(budget))
+        run.config = config
+        optimiser = run._optimiser()
+        row = run._learn(optimiser, 3)
+        state = optimiser.tensors()["optimiser"]
+        moments = [v.flatten() for k, v in sorted(state.items()) if k.startswith("exp_avg/")]
+        told.append((row["loss"], torch.cat(moments)))
+    for loss, moment in told[1:]:
+        assert loss == pytest.approx(told[0][0], rel=1e-6)
+        torch.testing.assert_close(moment, told[0][1], atol=1e-8, rtol=1e-4)
+
+
 def trainer(folder: Path, dies_at: int = 10_000) -> SftTrainer:
     def progress(done: int, total: int, text: str) -> None:
         if done == dies_at:

@@ -70,6 +70,10 @@ class Engine(Protocol):
         """Replace the model's weights by those of a safetensors folder; forgets all caches."""
         ...
 
+    def rest(self) -> None:
+        """Nothing is sampled before the weights are replaced: what memory can be spared is free."""
+        ...
+
     def set_weights_from(self, model: "PreTrainedModel") -> None:
         """Replace the weights by a copy of a live model's; forgets all caches."""
         ...

@@ -167,6 +167,9 @@ class LocalEngine:
         """
         self.set_weights_from(load_model(folder, self._dtype))
 
+    def rest(self) -> None:
+        """Nothing: the caches are filled anew when there are new weights."""
+
     def set_weights_from(self, model: PreTrainedModel) -> None:
         """Replace the weights by a copy of a live model's; all caches are forgotten.
 
