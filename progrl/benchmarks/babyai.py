@@ -9,15 +9,32 @@ import io
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from progrl.benchmarks.base import Game, Silent, bounded, numbers, task, tool
+from progrl.benchmarks.registry import find
 from progrl.dialogue.messages import Action, Say, ToolCall, ToolSpec
 from progrl.dialogue.tasks import Split, Task
 from progrl.environments.contracts import State, StepResult
 from progrl.errors import EnvironmentFault
 
-LEVELS = {
+Level = Literal[
+    "GoToObj",
+    "GoToRedBallGrey",
+    "GoToLocal",
+    "OpenDoor",
+    "PickupLoc",
+    "GoToObjMaze",
+    "PutNextLocal",
+    "Open",
+    "Pickup",
+    "Unlock",
+    "GoToSeq",
+    "Synth",
+]
+LEVELS: dict[Level, int] = {
     "GoToObj": 1,
     "GoToRedBallGrey": 1,
     "GoToLocal": 2,
@@ -33,7 +50,7 @@ LEVELS = {
 }
 """The package's main levels that its bot solves, by complexity."""
 SEEDS = 50
-"""The package's seeds of a split begin here."""
+"""Of the package's, those from 0 on, that are the benchmark's test tasks of a level."""
 MOVES = {
     "turn_left": ("left", "Turn left."),
     "turn_right": ("right", "Turn right."),
@@ -100,6 +117,21 @@ def _free(grid: Any, seen: Any, place: tuple[int, int], step: tuple[int, int]) -
         if cell is not None and not cell.can_overlap():
             return steps
         steps += 1
+
+
+class BabyOptions(BaseModel):
+    """What may be chosen where BabyAI is a domain."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    levels: tuple[Level, ...] = Field(
+        default=tuple(LEVELS),
+        min_length=1,
+        description="The package's levels that tasks are drawn from, in turn.",
+    )
+    tests: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=SEEDS, description="Tasks of each level in the split `test`."
+    )
 
 
 class BabyEnvironment(Game):
@@ -189,6 +221,7 @@ def _bot_turns(environment: BabyEnvironment) -> int:
 class BabyAI(Silent):
     """Twelve levels in turn, 50 seeds each for `test`; unlimited for training."""
 
+    Options: ClassVar[type[BabyOptions]] = BabyOptions
     name = "babyai"
     description = "Follow an instruction in a grid world that is told in words."
     policy = (
@@ -197,19 +230,28 @@ class BabyAI(Silent):
     )
     tools = tuple(tool(name, about) for name, (_, about) in MOVES.items())
 
+    def __init__(self, options: BabyOptions | None = None) -> None:
+        find(self.name).check()
+        self.options = options or BabyOptions()
+
     def families(self) -> list[tuple[str, int]]:
         """Name and complexity of each level."""
-        return list(LEVELS.items())
+        return [(level, LEVELS[level]) for level in self.options.levels]
+
+    def task_count(self, split: Split) -> int | None:
+        """How many tasks a split has; None where they are unlimited."""
+        return len(self.options.levels) * self.options.tests if split == "test" else None
 
     def tasks(self, split: Split, seed: int) -> Iterator[Task]:
-        """The levels in turn: 50 seeds each where `split` is test, else without end."""
-        for number in numbers(split, seed, SEEDS):
-            for level in LEVELS:
+        """The levels in turn: as many seeds each as the options say where `split` is test, else
+        without end."""
+        for number in numbers(split, seed, self.options.tests):
+            for level in self.options.levels:
                 made = self._task(level, number)
                 if made.expert_turns or split == "test":
                     yield made
 
-    def _task(self, level: str, number: int) -> Task:
+    def _task(self, level: Level, number: int) -> Task:
         environment = BabyEnvironment()
         query = environment.start(level, number)
         turns = _bot_turns(environment)

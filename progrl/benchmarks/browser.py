@@ -16,9 +16,10 @@ from concurrent.futures import TimeoutError as Late
 from importlib import import_module
 from typing import Any, TypeVar
 
-from progrl.benchmarks.base import check_call, standing, tool
+from progrl.benchmarks.base import Game, check_call, standing, tool
 from progrl.benchmarks.contracts import program
 from progrl.dialogue.messages import ToolCall, ToolSpec
+from progrl.environments.contracts import StepResult
 from progrl.errors import ConfigurationError, EnvironmentFault, MalformedAction
 
 T = TypeVar("T")
@@ -188,14 +189,14 @@ class Tab:
         """The page in words: roles, names, texts and refs of what is accessible."""
         return self.do("for a snapshot", lambda page: str(page.aria_snapshot(mode="ai")).strip())
 
-    def act(self, call: ToolCall, tools: tuple[ToolSpec, ...] = ACTIONS) -> None:
+    def act(self, call: ToolCall) -> None:
         """Do one of `ACTIONS`.
 
         Raises:
             MalformedAction: it is none, or cannot be done in the page as it is.
             EnvironmentFault: the browser failed.
         """
-        check_call(call, tools)
+        check_call(call, ACTIONS)
         failed = self.do(f"to {call.name}", lambda page: self._failed(page, call))
         if failed:
             raise MalformedAction(failed)
@@ -252,3 +253,32 @@ def tab(allowed: Callable[[str], bool]) -> Iterator[Tab]:
         yield made
     finally:
         made.close()
+
+
+class PageGame(Game):
+    """An episode in a page. Subclasses set `tools` and `_tab`, and judge an `answer`."""
+
+    tools: tuple[ToolSpec, ...]
+    _tab: Tab
+
+    def _call(self, call: ToolCall) -> StepResult:
+        try:
+            check_call(call, self.tools)
+            return self._judged(call) if call.name == "answer" else self._acted(call)
+        except MalformedAction as error:
+            return StepResult(f"error: {error}", failed=True)
+
+    def _acted(self, call: ToolCall) -> StepResult:
+        """Look, or do one of `ACTIONS`; what is then seen."""
+        if call.name != "look":
+            self._tab.act(call)
+        return StepResult(self._tab.snapshot())
+
+    def _judged(self, call: ToolCall) -> StepResult:
+        """End the episode by the agent's answer, where there is such a tool."""
+        raise MalformedAction("nothing is to be answered here")
+
+    def _end(self, solved: bool) -> StepResult:
+        """What an agent reads at the end."""
+        self._ended, self._solved = True, solved
+        return StepResult("the task has ended", 0.0, ("solved",) * solved, float(solved), True)

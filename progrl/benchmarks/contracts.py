@@ -129,8 +129,16 @@ class Benchmark:
     def _made(self, make: Callable[[], Adapter] | None) -> Adapter:
         if make is None:
             raise ConfigurationError(f"The benchmark {self.name} cannot run here: {self.why}")
+        self.check()
+        return make()
+
+    def check(self) -> None:
+        """Nothing, where all that it needs is installed.
+
+        Raises:
+            ConfigurationError: something is missing; the message has the line that installs it.
+        """
         if self.missing:
             raise ConfigurationError(
                 f"The benchmark {self.name} needs {', '.join(self.missing)}: {self.install}"
             )
-        return make()

@@ -12,7 +12,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ from progrl.files import read_jsonl
 LEGAL = Path(__file__).parent / "legal"
 SHOWN = 5
 """Documents that a search finds at most."""
+REMEMBERED = 10_000
+"""Queries whose results are kept."""
 MOST_WORDS = 12
 """Of an answer: one that lists everything is none."""
 REWARDS = {
@@ -78,6 +80,9 @@ class Corpus:
         ]
         self._texts = [f"{each.title}\n{each.text}" for each in found]
         self._ids = [each.id for each in found]
+        # Agents ask the same again and again, and vectors take long to make.
+        self.by_words = lru_cache(REMEMBERED)(self._by_words)
+        self.by_meaning = lru_cache(REMEMBERED)(self._by_meaning)
 
     @cached_property
     def _bm25(self) -> Any:
@@ -100,7 +105,7 @@ class Corpus:
         index.add(self._encoder.encode(self._texts))
         return index
 
-    def by_words(self, query: str) -> list[Document]:
+    def _by_words(self, query: str) -> Sequence[Document]:
         """The documents that share most with the query's words, the best first."""
         tokens = self._tokens([query])
         if not tokens[0]:
@@ -109,7 +114,7 @@ class Corpus:
         order = sorted(range(len(self._ids)), key=lambda n: (-scores[n], self._ids[n]))
         return [self.documents[self._ids[n]] for n in order[:SHOWN] if scores[n] > 0]
 
-    def by_meaning(self, query: str) -> list[Document]:
+    def _by_meaning(self, query: str) -> Sequence[Document]:
         """The documents whose vectors are nearest to the query's, the nearest first."""
         most = min(SHOWN, len(self._ids))
         _, found = self._vectors.search(self._encoder.encode([query]), most)
@@ -161,7 +166,8 @@ def is_answer(given: str, expected: str) -> bool:
 
 
 class DocumentEnvironment(Game):
-    """One question. `read` are the ids that were read, for experts."""
+    """One question, in the corpus or in a variant of it (`variants`). For experts: `read`, the ids
+    that were read, and `documents`, by id."""
 
     reward_bounds = (min(REWARDS.values()), max(REWARDS.values()))
 
@@ -172,6 +178,12 @@ class DocumentEnvironment(Game):
         """Begin the question."""
         self._answer: str = task.goal["answer"]
         self._needed: list[str] = task.goal["documents"]
+        ids, texts = task.setup.get("ids", {}), task.setup.get("texts", {})
+        self._own = {
+            id_: Document(ids.get(id_, id_), own.title, texts.get(id_, own.text))
+            for id_, own in self._corpus.documents.items()
+        }
+        self.documents = {each.id: each for each in self._own.values()}
         self.read: list[str] = []
         self._shown: set[str] = set()
         self._searched: set[tuple[str, str]] = set()
@@ -198,7 +210,7 @@ class DocumentEnvironment(Game):
         return StepResult("right", reward, ("solved",), 1.0, True)
 
     def _open(self, given: str) -> StepResult:
-        document = self._corpus.documents.get(given)
+        document = self.documents.get(given)
         if document is None:
             return StepResult(f"error: no document {given}", REWARDS["failed"], failed=True)
         band = "repeated" if given in self.read else "read" if given in self._needed else "idle"
@@ -207,7 +219,8 @@ class DocumentEnvironment(Game):
 
     def _search(self, name: str, query: str) -> StepResult:
         asked = (name, normal(query))
-        found = (self._corpus.by_words if name == WORDS else self._corpus.by_meaning)(query)
+        by = self._corpus.by_words if name == WORDS else self._corpus.by_meaning
+        found = [self._own[each.id] for each in by(query)]
         new = {each.id for each in found} & set(self._needed) - self._shown
         band = "repeated" if asked in self._searched else "found" if new else "idle"
         self._searched.add(asked)
@@ -223,9 +236,6 @@ class Researcher:
     the words of the document's title. It reads only what a search has shown it.
     """
 
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
-
     def next_action(self, state: State) -> Action:
         """Search, read, or answer.
 
@@ -240,7 +250,7 @@ class Researcher:
         if any(unread[0] in m.content for m in state.history if m.role == "tool"):
             return ToolCall(READ, {"id": unread[0]})
         by_meaning = ToolCall(MEANING, {"query": state.task.query})
-        by_words = ToolCall(WORDS, {"query": self._corpus.documents[unread[0]].title})
+        by_words = ToolCall(WORDS, {"query": environment.documents[unread[0]].title})
         asked = [m.call for m in state.history if m.call is not None]
         first, second = by_words, by_meaning
         if state.task.family == "paraphrase":
@@ -291,4 +301,4 @@ class DocumentSearch(Silent):
 
     def expert(self) -> Researcher:
         """The expert."""
-        return Researcher(self._corpus)
+        return Researcher()

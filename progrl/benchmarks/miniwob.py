@@ -10,12 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from progrl.benchmarks.base import Game, Silent, numbers, task
-from progrl.benchmarks.browser import ACTIONS, Seen, Tab, tab
+from progrl.benchmarks.base import Silent, numbers, task
+from progrl.benchmarks.browser import ACTIONS, PageGame, Seen, Tab, tab
 from progrl.dialogue.messages import Action, Say, ToolCall, ToolSpec
 from progrl.dialogue.tasks import Split, Task
 from progrl.environments.contracts import State, StepResult
-from progrl.errors import MalformedAction
 
 SEEDS = 20
 """The pages' seeds of a split begin here."""
@@ -126,8 +125,10 @@ def _local(url: str) -> bool:
     return url.startswith("file:")
 
 
-class MiniWobEnvironment(Game):
+class MiniWobEnvironment(PageGame):
     """One episode in a page."""
+
+    tools = TOOLS
 
     def reset(self, task: Task) -> tuple[ToolSpec, ...]:
         """Open the page and begin its episode."""
@@ -137,19 +138,15 @@ class MiniWobEnvironment(Game):
         self._tab.snapshot()  # gives the elements the refs that the task's opening has
         return TOOLS
 
-    def _call(self, call: ToolCall) -> StepResult:
-        try:
-            self._tab.act(call, TOOLS)
-        except MalformedAction as error:
-            return StepResult(f"error: {error}", failed=True)
+    def _acted(self, call: ToolCall) -> StepResult:
+        self._tab.act(call)
         ended, reward = self._tab.do(
             "for the reward", lambda page: page.evaluate("[WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL]")
         )
-        self._ended, self._solved = bool(ended), bool(ended) and reward == 1
-        if self._ended:
-            self._tab.close()
-        said = "the task has ended" if self._ended else self._tab.snapshot()
-        return StepResult(said, 0.0, ("solved",) * self._solved, float(self._solved), self._ended)
+        if not ended:
+            return StepResult(self._tab.snapshot())
+        self._tab.close()
+        return self._end(reward == 1)
 
 
 def begin(opened: Tab, name: str, seed: int) -> str:

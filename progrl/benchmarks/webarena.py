@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
-from progrl.benchmarks.base import Game, GoldExpert, Silent, bounded, check_call, task, tool
-from progrl.benchmarks.browser import ACTIONS, Tab
+from progrl.benchmarks.base import Game, GoldExpert, Silent, bounded, task, tool
+from progrl.benchmarks.browser import ACTIONS, PageGame, Tab
 from progrl.benchmarks.isolated import enable
 from progrl.dialogue.messages import ToolCall, ToolSpec
 from progrl.dialogue.tasks import Split, Task
@@ -120,18 +120,11 @@ def reference(entry: Any) -> dict[str, Any]:
     }
 
 
-class _Graded(Game):
-    """Ends with a score of the package's."""
-
-    def _end(self, score: float) -> StepResult:
-        self._ended, self._solved = True, score == 1.0
-        gain = float(self._solved)
-        return StepResult("the task has ended", 0.0, ("solved",) * self._solved, gain, True)
-
-
-class WebArenaEnvironment(_Graded):
+class WebArenaEnvironment(PageGame):
     """One episode on live sites. What it changes there stays: resetting them is up to who runs
     them."""
+
+    tools = TOOLS
 
     def __init__(self, places: Mapping[str, str]) -> None:
         self._places = dict(places)
@@ -155,17 +148,10 @@ class WebArenaEnvironment(_Graded):
         self._tab.do(f"to open {address}", lambda page: page.goto(address))
         return TOOLS
 
-    def _call(self, call: ToolCall) -> StepResult:
-        try:
-            check_call(call, TOOLS)
-            if call.name == "answer":
-                return self._judged(call)
-            if call.name == "goto":
-                self._goto(str(call.arguments["address"]))
-            elif call.name != "look":
-                self._tab.act(call)
-        except MalformedAction as error:
-            return StepResult(f"error: {error}", failed=True)
+    def _acted(self, call: ToolCall) -> StepResult:
+        if call.name != "goto":
+            return super()._acted(call)
+        self._goto(call.arguments["address"])
         return StepResult(self._tab.snapshot())
 
     def _goto(self, address: str) -> None:
@@ -190,27 +176,25 @@ class WebArenaEnvironment(_Graded):
         self._tab.do("for its log", lambda page: page.context.close())
         log = json.loads(self._log.read_text(encoding="utf-8"))["log"]["entries"]
         self._folder.cleanup()
-        return self._end(graded(self._places, self._number, dict(call.arguments), log))
+        return self._end(graded(self._places, self._number, dict(call.arguments), log) == 1)
 
 
-class ReferenceEnvironment(_Graded):
+class ReferenceEnvironment(PageGame):
     """An episode without any page, in which an answer is graded and nothing else can be done."""
+
+    tools = (ANSWER,)
 
     def reset(self, task: Task) -> tuple[ToolSpec, ...]:
         """Nothing is opened."""
         self._number, self._site = task.setup["number"], task.setup["sites"][0]
         self._solved = self._ended = False
-        return (ANSWER,)
+        return self.tools
 
-    def _call(self, call: ToolCall) -> StepResult:
-        try:
-            check_call(call, (ANSWER,))
-        except MalformedAction as error:
-            return StepResult(f"error: {error}", failed=True)
+    def _judged(self, call: ToolCall) -> StepResult:
         request = {"url": NOWHERE[self._site], "method": "GET", "headers": []}
         response = {"status": 200, "headers": [], "redirectURL": "", "content": {}}
         log = [{"request": request, "response": response}]
-        return self._end(graded(NOWHERE, self._number, dict(call.arguments), log))
+        return self._end(graded(NOWHERE, self._number, dict(call.arguments), log) == 1)
 
 
 def _origin(url: str) -> str:

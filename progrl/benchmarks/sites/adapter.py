@@ -3,15 +3,14 @@
 import weakref
 from collections.abc import Iterator
 
-from progrl.benchmarks.base import Game, Silent, check_call, numbers, task, tool
-from progrl.benchmarks.browser import ACTIONS, Seen, Tab
+from progrl.benchmarks.base import Silent, numbers, task, tool
+from progrl.benchmarks.browser import ACTIONS, PageGame, Seen, Tab
 from progrl.benchmarks.sites.server import Served
 from progrl.benchmarks.sites.store import Store
 from progrl.benchmarks.sites.tasks import FAMILIES, Step, answers, left, sent
 from progrl.dialogue.messages import Action, Say, ToolCall, ToolSpec
 from progrl.dialogue.tasks import Split, Task
 from progrl.environments.contracts import State, StepResult
-from progrl.errors import MalformedAction
 from progrl.seeds import Seed
 
 ROUNDS = 10
@@ -28,8 +27,10 @@ TOOLS: tuple[ToolSpec, ...] = (
 )
 
 
-class SitesEnvironment(Game):
+class SitesEnvironment(PageGame):
     """One episode: sites of its own, and a page on them."""
+
+    tools = TOOLS
 
     def reset(self, task: Task) -> tuple[ToolSpec, ...]:
         """Fill the database, serve it, and open the start page."""
@@ -42,29 +43,16 @@ class SitesEnvironment(Game):
         self._tab.do("to open the sites", lambda page: page.goto(origin))
         return TOOLS
 
-    def _call(self, call: ToolCall) -> StepResult:
-        try:
-            check_call(call, TOOLS)
-            if call.name == "answer":
-                return self._judged(str(call.arguments["text"]))
-            if call.name != "look":
-                self._tab.act(call)
-        except MalformedAction as error:
-            return StepResult(f"error: {error}", failed=True)
-        return StepResult(self._tab.snapshot())
-
-    def _judged(self, said: str) -> StepResult:
+    def _judged(self, call: ToolCall) -> StepResult:
         goal = self._task.goal
-        self._solved = (
-            answers(said, goal["answer"])
+        solved = (
+            answers(call.arguments["text"], goal["answer"])
             and sent(self.served.events, goal["events"])
             and left(self.served.store, self._task.setup["world"], goal["changes"])
         )
-        self._ended = True
         self._tab.close()
         self.served.close()
-        gain = float(self._solved)
-        return StepResult("the task has ended", 0.0, ("solved",) * self._solved, gain, True)
+        return self._end(solved)
 
 
 class SitesExpert:
