@@ -39,6 +39,7 @@ class Material:
         seeds: of metrics/seeds.json, the evaluations of several seeds, if they were merged.
         ablations: of metrics/ablations.json, if a sweep was summed up.
         outside: of metrics/benchmarks, a benchmark of others and an agent each.
+        trained: of metrics/benchmarks/training, evaluations of runs that trained in one.
     """
 
     evaluate: Mapping[str, Any]
@@ -55,6 +56,7 @@ class Material:
     seeds: Mapping[str, Any] | None = None
     ablations: Mapping[str, Any] | None = None
     outside: Rows = field(default_factory=tuple)
+    trained: Rows = field(default_factory=tuple)
 
     @property
     def headline(self) -> Mapping[str, Any]:

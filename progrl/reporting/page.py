@@ -17,7 +17,7 @@ from progrl.reporting.figures import (
     sft_figures,
 )
 from progrl.reporting.material import Material
-from progrl.reporting.outside import outside_table
+from progrl.reporting.outside import outside_table, trained_table
 from progrl.reporting.paper import paper
 from progrl.reporting.paper_evaluation import evaluation_figures
 from progrl.reporting.paper_sweep import sweep_figures
@@ -104,6 +104,7 @@ def _paper(material: Material) -> dict[str, Any]:
     return {
         "tables": paper_tables(material),
         "outside": outside_table(material),
+        "trained": trained_table(material),
         "figures": paper_figures(material),
         "claims": claims(material),
         "theory": theory(material.grpo),

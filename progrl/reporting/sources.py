@@ -60,6 +60,7 @@ def gather(root: Path, project: Path, config: Config, times: Sequence[StageTime]
         seeds=_evaluation(root / SEEDS) if (root / SEEDS).exists() else None,
         ablations=_ablations(root / ABLATIONS) if (root / ABLATIONS).exists() else None,
         outside=outside.kept(root / outside.FOLDER),
+        trained=outside.trained(root / outside.TRAINED),
     )
 
 

@@ -49,6 +49,28 @@ def test_table_1_has_what_was_measured_with_idling_beside(material):
     assert "ours: textcraft, n=20" not in table.head  # the paper has none of it
 
 
+def test_agents_trained_in_a_benchmark_stand_in_a_table_of_their_own(tmp_path, request):
+    def share(mean):
+        return {"mean": mean, "low": mean - 0.1, "high": mean + 0.1}
+
+    agents = ("do_nothing", "untrained", "sft", "grpo")
+    measured = {name: {"success": share(n / 4)} for n, name in enumerate(agents)}
+    row = {"agents": measured, "grpo_minus_sft": {**share(0.25), "tasks": 40}}
+    evaluated = {"label": "one seed", "benchmarks": {"babyai": row}}
+    config = load_config(request.config.rootpath / "params.yaml")
+    write_run(tmp_path, config)
+    write_json(tmp_path / outside.TRAINED / "babyai.json", evaluated)
+    material = gather(tmp_path, tmp_path, config)
+    (shown,) = outside.trained_table(material)
+    assert (shown["benchmark"], shown["tasks"]) == ("babyai", "40")
+    assert shown["GRPO"] == "0.75 [0.65, 0.85]"
+    assert shown["GRPO minus SFT"] == "+0.25 [+0.15, +0.35]"
+    assert "Training in benchmarks" in render(material)
+    write_json(tmp_path / outside.TRAINED / "other.json", {"benchmarks": {}})
+    with pytest.raises(DataError, match=r"other\.json"):
+        gather(tmp_path, tmp_path, config)
+
+
 def test_the_page_has_all_of_them(material):
     rows = outside.outside_table(material)
     assert [(row["benchmark"], row["agent"]) for row in rows] == [
