@@ -15,6 +15,7 @@ from progrl.cli import (
     doctor,
     environments,
     episodes,
+    estimate,
     imports,
     models,
     plan,
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 for group in (
     stages,
+    estimate,
     ablations,
     seeds,
     transfer,

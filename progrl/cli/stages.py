@@ -1,6 +1,7 @@
 """The pipeline's stages: `stage` for dvc.yaml, one command each for people, `run` for all."""
 
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from progrl.files import read_json
 from progrl.ranks import launched
 from progrl.stages import NAMES, find_stage, is_done, run_stage
 
+logger = logging.getLogger(__name__)
 LOCAL = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
@@ -200,6 +202,10 @@ def run(shared: Shared, output: Output = None) -> Result:
     root = own_folder(shared, output)
     config = shared.config()
     stay_local(config)
+    from progrl.stages.estimate import too_large
+
+    if told := too_large(config, shared.project):
+        logger.warning(told)
     results: dict[str, Any] = {}
     for name in NAMES:
         if is_done(find_stage(name), config, root):
