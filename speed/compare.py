@@ -74,11 +74,11 @@ def started(way: Way) -> Iterator[Callable[[], Reading]]:
         WayFailed: it ended before it had answered.
     """
     spec = {"way": way.name, "work": way.work.to_json(), "options": dict(way.options)}
-    with tempfile.TemporaryFile("w+") as errors:
+    with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryDirectory() as scratch:
         process = subprocess.Popen(
             [way.python, "-m", "speed.worker", json.dumps(spec)],
             cwd=ROOT,
-            env=environment(way.threads),
+            env={**environment(way.threads), "TMPDIR": scratch},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -187,10 +187,13 @@ class Decoder:
         return x[torch.from_numpy(ends - 1)]
 
     def _read_mask(self, starts: Ints, counts: Ints, widest: int, longest: int) -> Tensor:
-        """[rows, 1, widest, longest], 0 where a query may look and -inf elsewhere.
+        """[rows, 1, widest, longest], 0 where a query may look and -inf elsewhere; one row where
+        all are the same.
 
         Padded queries look at the first key, so that no row of the mask is empty.
         """
+        if (starts == starts[0]).all() and (counts == counts[0]).all():
+            starts, counts = starts[:1], counts[:1]
         last = starts[:, None] + np.minimum(np.arange(widest)[None], counts[:, None] - 1)
         seen = torch.arange(longest)[None, None] <= torch.from_numpy(last)[:, :, None]
         mask = torch.zeros(seen.shape, dtype=self.dtype).masked_fill_(~seen, float("-inf"))
