@@ -71,7 +71,8 @@ def machine() -> dict[str, str]:
 def _processor() -> str:
     """Name and numbers of the model, where Linux tells them."""
     path = Path("/proc/cpuinfo")
-    told = path.read_text(encoding="utf-8").split("\n\n", 1)[0] if path.exists() else ""
+    linux = platform.system() == "Linux" and path.exists()
+    told = path.read_text(encoding="utf-8").split("\n\n", 1)[0] if linux else ""
     rows = {
         name.strip(): value.strip()
         for name, _, value in (line.partition(":") for line in told.splitlines())
