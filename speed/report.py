@@ -43,6 +43,8 @@ def markdown(results: dict[str, Any]) -> str:
         parts += ["", "## Turns", "", _growth(details["growth"])]
     if "overlap" in details:
         parts += ["", "## Users who think", "", *_overlap(details["overlap"]["by_ms"])]
+    if "pipeline" in details:
+        parts += ["", "## The pipeline", "", _pipeline(details["pipeline"])]
     for axis, rows in details.get("growth_of_rollouts", {}).items():
         parts += ["", f"## Rollouts by {axis}", "", *_ways(rows, "tokens_per_s")]
     parts += ["", *(f"* {note}" for note in results["notes"])] if results["notes"] else []
@@ -103,6 +105,13 @@ def _growth(growth: dict[str, Any]) -> str:
         f"Turn {growth['turns']} took {growth['last_over_second']:.2f} times as long as turn 2; "
         f"with attention alone growing it would be {growth['bound']:.2f}. Tokens read: "
         f"{growth['tokens_read_in_second']:.0f} and {growth['tokens_read_in_last']:.0f}."
+    )
+
+
+def _pipeline(pipeline: dict[str, Any]) -> str:
+    return (
+        f"The flow took {pipeline['flow_seconds']:.1f} s, the stages' bare commands "
+        f"{pipeline['commands_seconds']:.1f} s: {pipeline['added_seconds']:.1f} s more."
     )
 
 

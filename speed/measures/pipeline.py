@@ -31,7 +31,12 @@ def measure(plan: Plan, profile: str = "tiny") -> Found:
             for name in sorted(seconds, reverse=bool(number % 2)):
                 seconds[name].append(_timed(name, profile, environment))
     flow, bare = median(seconds["flow"]), median(seconds["commands"])
-    details = {"flow_seconds": flow, "commands_seconds": bare, "rounds": rounds}
+    details = {
+        "flow_seconds": flow,
+        "commands_seconds": bare,
+        "added_seconds": flow - bare,
+        "rounds": rounds,
+    }
     return Found({"pipeline_overhead": flow / bare - 1}, {"pipeline": details})
 
 

@@ -168,6 +168,7 @@ def test_the_pipeline_is_held_against_its_commands(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(pipeline, "_server", server)
     found = pipeline.measure(Plan(rounds=2, full=True))
     assert found.figures["pipeline_overhead"] == pytest.approx(0.03)
+    assert found.details["pipeline"]["added_seconds"] == 3.0
     assert order == ["commands", "flow", "flow", "commands"]
 
 
@@ -185,7 +186,13 @@ def test_a_run_has_all_figures_and_survives_a_failure(
     assert results["training_vs_plain"] == 2.5 and results["pipeline_overhead"] is None
     assert results["notes"] == ["pipeline failed: hf.train: no memory"]
     assert json.loads(json.dumps(results)) == results
+    results["details"]["pipeline"] = {
+        "flow_seconds": 103.0,
+        "commands_seconds": 100.0,
+        "added_seconds": 3.0,
+    }
     page = markdown(results)
+    assert "The flow took 103.0 s, the stages' bare commands 100.0 s: 3.0 s more." in page
     assert "| `training_vs_plain` | 2.5 | – | – |" in page and "no memory" in page
 
 
