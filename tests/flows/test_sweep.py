@@ -42,7 +42,10 @@ def test_all_variants_are_evaluated_alike(project: Path) -> None:
     cell, evaluation = sweep.cell(1, "binary_reward"), sweep.evaluation(1, "binary_reward")
     assert cell.config.reward.progress == 0 and evaluation.config.reward.progress > 0
     assert evaluation.root == cell.root
-    assert evaluation.config == sweep.cell(1, "full").config
+    full = sweep.evaluation(1, "full").config
+    assert full == sweep.cell(1, "full").config and full.evaluation.compare_advice
+    alone = full.evaluation.model_copy(update={"compare_advice": False})
+    assert evaluation.config == full.model_copy(update={"evaluation": alone})
     prepare(cell)
     prepare(evaluation)
     for job in (cell, evaluation):
