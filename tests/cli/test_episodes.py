@@ -271,7 +271,7 @@ def test_faults_and_odd_text_are_shown(trajectory: Trajectory) -> None:
 def test_the_domains_are_described(run: Run) -> None:
     entries = json.loads(run("environments", "--json").stdout)
     told = {entry["name"]: entry for entry in entries if "problem" not in entry}
-    assert {"retail", "airline", "document_search"} <= set(told)
+    assert {"retail", "airline"} <= set(told)
     # A domain whose packages are missing is listed, with what installs them.
     assert all("pip install" in entry["problem"] for entry in entries if "problem" in entry)
     retail = told["retail"]
