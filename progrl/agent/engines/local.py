@@ -9,7 +9,6 @@ seat and is read again later.
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,6 +19,7 @@ from transformers import PreTrainedModel
 
 from progrl.agent.engines.batch import Batch, Statistics
 from progrl.agent.engines.contracts import Sample, SamplingParams
+from progrl.agent.engines.conversation import BaseConversation
 from progrl.agent.engines.decoder import Decoder
 from progrl.agent.model import load_model
 from progrl.errors import ConfigurationError, EngineFault
@@ -35,77 +35,35 @@ class _Request:
     future: asyncio.Future[Sample]
 
 
-class LocalConversation:
-    """A conversation of a LocalEngine; `ids` are all that was read and sampled so far."""
+class LocalConversation(BaseConversation):
+    """A conversation of a LocalEngine."""
 
     def __init__(self, engine: "LocalEngine") -> None:
-        self.ids: list[int] = []
+        super().__init__(engine.vocabulary, engine.window)
         self.seat: int | None = None
         self._engine = engine
         self._request: _Request | None = None
-        self._closed = False
-
-    @property
-    def busy(self) -> bool:
-        """A sample is being waited for."""
-        return self._request is not None
-
-    def extend(self, ids: Sequence[int]) -> None:
-        """Append ids to be read before the next sample.
-
-        Raises:
-            EngineFault: an id is not of the model's vocabulary, or a sample is in flight.
-        """
-        self._check_usable()
-        if ids and not (min(ids) >= 0 and max(ids) < self._engine.vocabulary):
-            raise EngineFault(
-                f"Token ids outside of the model's vocabulary (0 to {self._engine.vocabulary - 1}) "
-                "were to be read: codec and model do not belong together."
-            )
-        self.ids += ids
-
-    async def sample(self, params: SamplingParams) -> Sample:
-        """Sample a message; its ids become part of the conversation.
-
-        Where the task is cancelled meanwhile, the conversation is as it was before the call.
-
-        Raises:
-            EngineFault: the engine failed, or there is nothing to go on from.
-        """
-        self._check_usable()
-        if not self.ids:
-            raise EngineFault("A conversation must be extended before it can be sampled.")
-        if params.max_tokens < 1 or params.temperature < 0:
-            raise EngineFault(f"{params}: max_tokens must be positive, temperature not negative.")
-        if len(self.ids) >= self._engine.window:
-            return Sample([], [], "window")
-        request = _Request(self, params, asyncio.get_running_loop().create_future())
-        self._request = request
-        try:
-            self._engine.submit(request)
-            sample = await request.future
-        except BaseException:
-            self._engine.abandon(request)
-            raise
-        finally:
-            self._request = None
-        self.ids += sample.ids
-        return sample
 
     def close(self) -> None:
         """Free the seat; idempotent."""
         if not self._closed:
-            self._closed = True
+            super().close()
             if self._request is not None:
                 self._request.future.cancel()
                 self._engine.abandon(self._request)
             self._engine.release(self)
 
-    def _check_usable(self) -> None:
-        if self._closed:
-            raise EngineFault("The conversation is closed.")
-        if self._request is not None:
-            raise EngineFault("The conversation is already being sampled.")
+    async def _sample(self, params: SamplingParams, room: int) -> Sample:
+        request = _Request(self, params, asyncio.get_running_loop().create_future())
+        self._request = request
+        try:
+            self._engine.submit(request)
+            return await request.future
+        except BaseException:
+            self._engine.abandon(request)
+            raise
+        finally:
+            self._request = None
 
 
 class LocalEngine:

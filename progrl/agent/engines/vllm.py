@@ -20,6 +20,7 @@ from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
 from progrl.agent.engines.contracts import Sample, SamplingParams
+from progrl.agent.engines.conversation import BaseConversation
 from progrl.agent.engines.vllm_process import HOST, START, Server
 from progrl.agent.model import load_model
 from progrl.config.agent import Dtype
@@ -32,59 +33,15 @@ _HEADS = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
 _NAME = "policy"
 
 
-class VllmConversation:
-    """A conversation of a VllmEngine; `ids` are all that was read and sampled so far."""
+class VllmConversation(BaseConversation):
+    """A conversation of a VllmEngine."""
 
     def __init__(self, engine: "VllmEngine") -> None:
-        self.ids: list[int] = []
+        super().__init__(engine.vocabulary, engine.window)
         self._engine = engine
-        self._busy = self._closed = False
 
-    def extend(self, ids: Sequence[int]) -> None:
-        """Append ids to be read before the next sample.
-
-        Raises:
-            EngineFault: an id is not of the model's vocabulary, or a sample is in flight.
-        """
-        self._check_usable()
-        if ids and not (min(ids) >= 0 and max(ids) < self._engine.vocabulary):
-            raise EngineFault(
-                f"Token ids outside of the model's vocabulary (0 to {self._engine.vocabulary - 1}) "
-                "were to be read: codec and model do not belong together."
-            )
-        self.ids += ids
-
-    async def sample(self, params: SamplingParams) -> Sample:
-        """Sample a message; its ids become part of the conversation.
-
-        Raises:
-            EngineFault: the server failed, or there is nothing to go on from.
-        """
-        self._check_usable()
-        if not self.ids:
-            raise EngineFault("A conversation must be extended before it can be sampled.")
-        if params.max_tokens < 1 or params.temperature < 0:
-            raise EngineFault(f"{params}: max_tokens must be positive, temperature not negative.")
-        room = self._engine.window - len(self.ids)
-        if room <= 0:
-            return Sample([], [], "window")
-        self._busy = True
-        try:
-            sample = await self._engine.complete(self.ids, params, room)
-        finally:
-            self._busy = False
-        self.ids += sample.ids
-        return sample
-
-    def close(self) -> None:
-        """No more is sampled; idempotent."""
-        self._closed = True
-
-    def _check_usable(self) -> None:
-        if self._closed:
-            raise EngineFault("The conversation is closed.")
-        if self._busy:
-            raise EngineFault("The conversation is already being sampled.")
+    async def _sample(self, params: SamplingParams, room: int) -> Sample:
+        return await self._engine.complete(self.ids, params, room)
 
 
 class VllmEngine:
