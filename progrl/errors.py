@@ -18,6 +18,10 @@ class ConfigurationError(ProgrlError):
     """An unknown, wrong or ineffective key, or a combination that cannot work."""
 
 
+class NotInstalled(ConfigurationError):
+    """An optional part whose packages are missing; the message has the line that installs them."""
+
+
 class DataError(ProgrlError):
     """A file that is missing, corrupted, of another version, or that could not be written."""
 

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from progrl.benchmarks.isolated import importable
 from progrl.dialogue.tasks import Task
 from progrl.environments.contracts import Answering
-from progrl.errors import ConfigurationError
+from progrl.errors import ConfigurationError, NotInstalled
 
 Status = Literal["installed", "missing", "needs server", "not available"]
 
@@ -136,9 +136,9 @@ class Benchmark:
         """Nothing, where all that it needs is installed.
 
         Raises:
-            ConfigurationError: something is missing; the message has the line that installs it.
+            NotInstalled: something is missing; the message has the line that installs it.
         """
         if self.missing:
-            raise ConfigurationError(
+            raise NotInstalled(
                 f"The benchmark {self.name} needs {', '.join(self.missing)}: {self.install}"
             )

@@ -28,7 +28,7 @@ from progrl.cli.play import spec_of
 from progrl.cli.stages import stay_local
 from progrl.config import Config
 from progrl.dialogue.tasks import Split
-from progrl.errors import ConfigurationError, DataError
+from progrl.errors import ConfigurationError, DataError, NotInstalled
 
 if TYPE_CHECKING:
     from progrl.environments.contracts import Domain
@@ -142,6 +142,8 @@ def _domains(config: Config) -> "Iterator[tuple[str, Domain]]":
     for name in domains():
         try:
             yield name, domain_of(config, name)
+        except NotInstalled as error:
+            logger.debug("%s is not offered: %s", name, error)
         except ConfigurationError as error:
             logger.warning("%s is not offered: %s", name, error)
 
