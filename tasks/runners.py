@@ -10,6 +10,7 @@ from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from progrl.errors import ConfigurationError
+from progrl.extras import install_line
 from tasks.environment import ADDRESS, PROJECT, STATE
 
 THREADS, DASK = "threads", "dask"
@@ -47,7 +48,12 @@ def make_runner(kind: str, workers: int, address: str | None = None) -> Runner:
 def _dask(workers: int, address: str | None) -> Runner:
     # Read when Dask is imported: Prefect shows its accounts of connections otherwise.
     os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "error")
-    (package,) = _packages(DASK, "prefect_dask")
+    try:
+        package: Any = importlib.import_module("prefect_dask")
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"--runner {DASK} needs {error.name}: {install_line(DASK)}"
+        ) from None
     if address is not None:
         return cast("Runner", package.DaskTaskRunner(address=address))
     cluster = {
@@ -58,16 +64,6 @@ def _dask(workers: int, address: str | None) -> Runner:
         "local_directory": str(PROJECT / STATE / "dask"),
     }
     return cast("Runner", package.DaskTaskRunner(cluster_kwargs=cluster))
-
-
-def _packages(extra: str, *names: str) -> list[Any]:
-    try:
-        return [importlib.import_module(name) for name in names]
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"--runner {extra} needs {error.name}: "
-            f"python -m pip install -c constraints.txt -e '.[{extra}]'"
-        ) from None
 
 
 def _check_answer(address: str) -> None:

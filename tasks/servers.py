@@ -234,20 +234,20 @@ def _end(process: psutil.Process) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Entry point."""
-    actions: dict[str, Callable[[], object]] = {"start": start, "stop": stop, "status": status}
-    if len(arguments) != 1 or arguments[0] not in actions:
+    if len(arguments) != 1 or arguments[0] not in ("start", "stop", "status"):
         sys.stderr.write(f"{__doc__}\n")
         return 2
     apply()
     try:
-        done = actions[arguments[0]]()
+        if arguments[0] == "stop":
+            stopped = stop()
+            sys.stdout.write(f"Stopped: {', '.join(stopped)}.\n" if stopped else "Nothing ran.\n")
+            return 0
+        if arguments[0] == "start":
+            start()
     except ProgrlError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
-    if arguments[0] == "stop":
-        told = f"Stopped: {', '.join(done)}." if isinstance(done, list) and done else "Nothing ran."
-        sys.stdout.write(f"{told}\n")
-        return 0
     for name, text in status().items():
         sys.stdout.write(f"{name}: {text}\n")
     if arguments[0] == "start":

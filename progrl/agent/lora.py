@@ -12,6 +12,7 @@ import torch
 
 from progrl.config.agent import LoraTuning
 from progrl.errors import ConfigurationError
+from progrl.extras import install_line
 
 _NAME = "default"
 
@@ -29,7 +30,7 @@ def add_lora(model: Any, config: LoraTuning, seed: int) -> None:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError:
         raise ConfigurationError(
-            "agent.tuning.kind: lora needs the package peft: install progrl's extra `lora`."
+            f"agent.tuning.kind: lora needs the package peft: {install_line('lora')}"
         ) from None
     linear = {n.rpartition(".")[2] for n, m in model.named_modules() if _is_linear(m)}
     if missing := sorted(set(config.targets) - linear):

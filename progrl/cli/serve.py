@@ -29,6 +29,7 @@ from progrl.cli.stages import stay_local
 from progrl.config import Config
 from progrl.dialogue.tasks import Split
 from progrl.errors import ConfigurationError, DataError, NotInstalled
+from progrl.extras import install_line
 
 if TYPE_CHECKING:
     from progrl.environments.contracts import Domain
@@ -38,7 +39,6 @@ HOST = "127.0.0.1"
 PLAYED = Path("outputs") / "played"
 TRAINED = ("models/grpo", "models/sft")
 """Offered where they are there, the better one first."""
-INSTALL = "python -m pip install -c constraints.txt -e '.[play]'"
 
 logger = logging.getLogger(__name__)
 group = typer.Typer(name="serve", help="Pages on this machine alone.", no_args_is_help=True)
@@ -73,7 +73,7 @@ def play(
     try:
         from progrl.serving import make_app, make_server
     except ModuleNotFoundError as error:
-        raise ConfigurationError(f"serve play needs {error.name}: {INSTALL}") from None
+        raise ConfigurationError(f"serve play needs {error.name}: {install_line('play')}") from None
 
     config = shared.config()
     stay_local(config)

@@ -310,30 +310,31 @@ def test_cancelling_a_sample_leaves_the_conversation_as_it_was() -> None:
     asyncio.run(run())
 
 
+async def misuse(engine: Any, model: Any) -> None:
+    """What no engine's conversation lets happen; `model` is of the engine's shape."""
+    conversation = engine.open()
+    with pytest.raises(EngineFault, match="extended before"):
+        await conversation.sample(params())
+    with pytest.raises(EngineFault, match="vocabulary"):
+        conversation.extend([VOCABULARY])
+    conversation.extend([20])
+    task = asyncio.create_task(conversation.sample(params()))
+    await asyncio.sleep(0)
+    with pytest.raises(EngineFault, match="already"):
+        conversation.extend([3])
+    with pytest.raises(EngineFault, match="in flight"):
+        engine.set_weights_from(model)
+    await task
+    conversation.close()
+    conversation.close()
+    with pytest.raises(EngineFault, match="closed"):
+        conversation.extend([3])
+
+
 def test_misuse_is_told() -> None:
     model = qwen3()
     engine = LocalEngine(model)
-
-    async def run() -> None:
-        conversation = engine.open()
-        with pytest.raises(EngineFault, match="extended before"):
-            await conversation.sample(params())
-        with pytest.raises(EngineFault, match="vocabulary"):
-            conversation.extend([VOCABULARY])
-        conversation.extend([20])
-        task = asyncio.create_task(conversation.sample(params()))
-        await asyncio.sleep(0)
-        with pytest.raises(EngineFault, match="already"):
-            conversation.extend([3])
-        with pytest.raises(EngineFault, match="in flight"):
-            engine.set_weights_from(model)
-        await task
-        conversation.close()
-        conversation.close()
-        with pytest.raises(EngineFault, match="closed"):
-            conversation.extend([3])
-
-    asyncio.run(run())
+    asyncio.run(misuse(engine, model))
     with pytest.raises(ConfigurationError, match=r"agent\.window"):
         LocalEngine(model, window=1000)
     other = make_model(vocabulary=VOCABULARY, layers=1, seed=1)

@@ -18,6 +18,7 @@ from progrl.errors import ConfigurationError, EngineFault
 from tests.agent.test_local_engine import (
     VOCABULARY,
     greedy,
+    misuse,
     params,
     qwen3,
     reference_logprobs,
@@ -134,25 +135,7 @@ def test_causes_of_the_end_and_a_bias_on_the_first_token(engine: VllmEngine) -> 
 
 @installed
 def test_misuse_is_told(engine: VllmEngine) -> None:
-    async def run() -> None:
-        conversation = engine.open()
-        with pytest.raises(EngineFault, match="extended before"):
-            await conversation.sample(params())
-        with pytest.raises(EngineFault, match="vocabulary"):
-            conversation.extend([VOCABULARY])
-        conversation.extend([20])
-        task = asyncio.create_task(conversation.sample(params()))
-        await asyncio.sleep(0)
-        with pytest.raises(EngineFault, match="already"):
-            conversation.extend([3])
-        with pytest.raises(EngineFault, match="in flight"):
-            engine.set_weights_from(qwen3())
-        await task
-        conversation.close()
-        with pytest.raises(EngineFault, match="closed"):
-            conversation.extend([3])
-
-    asyncio.run(run())
+    asyncio.run(misuse(engine, qwen3()))
     with pytest.raises(EngineFault, match="cannot take"):
         engine.set_weights_from(make_model(vocabulary=VOCABULARY, layers=1, seed=1))
 

@@ -14,6 +14,7 @@ import pytest
 
 from progrl.agent.engines.contracts import SamplingParams
 from progrl.agent.engines.vllm import VllmEngine
+from progrl.agent.engines.vllm_process import Server
 from progrl.agent.model import make_model
 from progrl.errors import ConfigurationError, EngineFault
 from tests.agent.test_local_engine import qwen3
@@ -153,3 +154,12 @@ def test_heads_that_the_cpu_build_cannot_compute_with_are_refused(project: Path)
     with pytest.raises(ConfigurationError, match="this model's have 16"):
         VllmEngine(model, project=project, slots=1, window=64, dtype="float32", memory=0.1)
     assert not (project / "asked").exists()
+
+
+def test_a_missing_package_is_one_line_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(ConfigurationError, match=r"needs the package httpx: .*pip install .*vllm"):
+        Server(Path(sys.executable), tmp_path / "log", [], 1)
+    assert not (tmp_path / "log").exists()

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from progrl.errors import EngineFault
+from progrl.errors import ConfigurationError, EngineFault
+from progrl.extras import install_line
 
 START = 600.0
 """Seconds that a server has to start; 20 where the machine is its own."""
@@ -31,7 +32,12 @@ class Server:
     """
 
     def __init__(self, python: Path, log: Path, options: Sequence[str], threads: int) -> None:
-        import httpx
+        try:
+            import httpx
+        except ImportError:
+            raise ConfigurationError(
+                f"engine.kind: vllm needs the package httpx: {install_line('vllm')}"
+            ) from None
 
         with socket.socket() as free:
             free.bind((HOST, 0))
