@@ -18,8 +18,8 @@ def register(app: typer.Typer) -> None:
     command(
         app,
         "plan",
-        'plan "i want to return a lamp" --domain retail --policy models/tools',
-        'plan "i want to return a lamp" --domain retail --policy models/tools --choice sampled',
+        'plan "i want to return a lamp" --domain retail',
+        'plan "i want to return a lamp" --domain retail --choice sampled --policy models/sft/tools',
         panel=PANEL,
     )(plan)
 
@@ -28,9 +28,12 @@ def plan(
     shared: Shared,
     text: Annotated[str, typer.Argument(help="The user's opening words.", show_default=False)],
     domain: Annotated[str, typer.Option(help="Whose tools, of `progrl environments`.")],
-    policy: Annotated[Path, typer.Option(help="Folder of a tool policy.")],
+    policy: Annotated[Path, typer.Option(help="Folder of a tool policy.")] = Path(
+        "models/grpo/tools"
+    ),
     memory: Annotated[
-        Path | None, typer.Option(help="Folder of a long-term memory; without one it is empty.")
+        Path | None,
+        typer.Option(help="Folder of a long-term memory; else the policy's own, if it has one."),
     ] = None,
     horizon: Annotated[
         int | None, typer.Option(min=1, help="Most steps; else evaluation.horizon.")
@@ -48,6 +51,7 @@ def plan(
     """Plan the tools for a query: in which order, how surely, and what to try if one fails."""
     from progrl.memory import LongTermMemory
     from progrl.orchestration import Orchestrator, ToolPolicy
+    from progrl.stages.advice import MEMORY
     from progrl.stages.base import Context
     from progrl.stages.parts import encoder_of
 
@@ -57,6 +61,8 @@ def plan(
     stay_local(config)
     tools = domain_of(config, domain).tools
     learned = ToolPolicy.load(policy)
+    own = policy / MEMORY
+    memory = memory or (own if own.exists() else None)
     recalled = LongTermMemory.load(memory, read_only=True) if memory is not None else None
     root = Path()
     encoder = encoder_of(Context(config, root, shared.project, root / "runs"))

@@ -95,7 +95,8 @@ class ToolPolicyConfig(Section):
     width: Count
     """Of the two hidden layers; PMT's is 256."""
     folds: Annotated[int, Field(ge=2)]
-    """Parts of the training tasks; hints on one part come from a policy fitted on the others."""
+    """Parts of the training tasks; what is recalled for one part, and the hints on it, come from
+    the others."""
     gold: GoldConfig
     """Learning from the experts' dialogues."""
     improvement: ImprovementConfig
@@ -106,6 +107,14 @@ class NoAdvice(Section):
     """The agent is told nothing about tools."""
 
     kind: Literal["off"]
+
+
+class SilentAdvice(Section):
+    """A policy is learned as for hints, and the agent is told nothing of it: for `progrl plan`."""
+
+    kind: Literal["silent"]
+    policy: ToolPolicyConfig
+    """The tool policy."""
 
 
 class HintAdvice(Section):
@@ -144,6 +153,8 @@ class RandomAdvice(Section):
 
 
 LearnedAdvice = HintAdvice | BiasAdvice
+LearnedTools = SilentAdvice | LearnedAdvice
+"""A tool policy is learned, whether its advice is heard or not."""
 OrchestrationConfig = Annotated[
-    NoAdvice | HintAdvice | BiasAdvice | RandomAdvice, Field(discriminator="kind")
+    NoAdvice | SilentAdvice | HintAdvice | BiasAdvice | RandomAdvice, Field(discriminator="kind")
 ]

@@ -24,7 +24,7 @@ class FoldedPolicies:
 
     Attributes:
         whole: for tasks that were not trained on.
-        parts: `parts[k]` has seen no task of fold k.
+        parts: `parts[k]` has seen no task of fold k; none where nobody gets hints in training.
     """
 
     whole: ToolPolicy
@@ -41,7 +41,7 @@ class FoldedPolicies:
 
     def saw(self, number: int, task_id: str) -> bool:
         """Whether `all[number]` learns from a task."""
-        return number != fold_of(task_id, len(self.parts))
+        return number == len(self.parts) or number != fold_of(task_id, len(self.parts))
 
     def save(self, folder: Path) -> None:
         """Write a folder, whole or not at all; it is also the folder of the policy `whole`."""
@@ -82,22 +82,27 @@ def fit_folds(
     encoder: Encoder,
     similar_above: float,
     seed: Seed,
+    *,
+    parts: bool = True,
 ) -> FoldedPolicies:
     """Fit the whole and, for each of `config.folds`, a policy on the other folds' dialogues alone.
 
     Nothing of a fold's dialogues, their queries included, reaches the policy fitted without them.
-    Arguments and errors are those of `fit`.
+    Arguments and errors are those of `fit`, and:
+
+    Args:
+        parts: False fits the whole alone.
     """
 
     def fitted(name: str, some: Sequence[Trajectory]) -> ToolPolicy:
         return fit(config, catalogues, some, encoder, similar_above, seed.child("policy", name))
 
     folds = [fold_of(dialogue.task_id, config.folds) for dialogue in dialogues]
-    parts = tuple(
+    without = tuple(
         fitted(_name(number), [d for d, f in zip(dialogues, folds, strict=True) if f != number])
-        for number in range(config.folds)
+        for number in range(config.folds if parts else 0)
     )
-    return FoldedPolicies(fitted("whole", dialogues), parts)
+    return FoldedPolicies(fitted("whole", dialogues), without)
 
 
 def _name(number: int) -> str:

@@ -14,9 +14,11 @@ from progrl.config.orchestration import (
     BiasAdvice,
     HintAdvice,
     LearnedAdvice,
+    LearnedTools,
     NoAdvice,
     OrchestrationConfig,
     RandomAdvice,
+    SilentAdvice,
 )
 from progrl.dialogue.trajectories import Trajectory
 from progrl.embedding import Encoder
@@ -62,13 +64,14 @@ def fit_tools(
 ) -> FoldedPolicies | None:
     """The tool policies that the dialogues teach; None where the configuration has none."""
     config = context.config
-    if not isinstance(config.orchestration, LearnedAdvice):
+    if not isinstance(config.orchestration, LearnedTools):
         return None
     encoder = encoder_of(context)
     catalogues = catalogues_of(context, domains, encoder)
     similar = config.memory.similar_above
     policy = config.orchestration.policy
-    return fit_folds(policy, catalogues, dialogues, encoder, similar, seed)
+    heard = isinstance(config.orchestration, LearnedAdvice)
+    return fit_folds(policy, catalogues, dialogues, encoder, similar, seed, parts=heard)
 
 
 def advisors(
@@ -83,7 +86,7 @@ def advisors(
         policies, orchestrator: there where the advice is learned.
     """
     match config:
-        case NoAdvice():
+        case NoAdvice() | SilentAdvice():
             return Advisors(None, None)
         case RandomAdvice(top=top, drop=drop):
             return Advisors(RandomAdvisor(top, drop, seed), RandomAdvisor(top, 0.0, seed))

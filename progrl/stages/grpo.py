@@ -7,7 +7,7 @@ from typing import Any
 from progrl.agent.lora import fold, folded
 from progrl.agent.model import load_trained, prepare_training, save_model
 from progrl.agent.seats import ModelAgent
-from progrl.config.orchestration import LearnedAdvice
+from progrl.config.orchestration import LearnedTools
 from progrl.dialogue.codec import Codec
 from progrl.embedding import Encoder
 from progrl.environments.contracts import Domain
@@ -134,7 +134,7 @@ def _learning(
 ) -> tuple[ToolLearning | None, Advisors]:
     """The tool policy of the folder, which goes on learning, and who advises the agents."""
     config = context.config.orchestration
-    if not isinstance(config, LearnedAdvice):
+    if not isinstance(config, LearnedTools):
         return None, advisors(config, None, None, seed)
     policies = FoldedPolicies.load(tools_of(folder))
     orchestrator = Orchestrator(encoder)

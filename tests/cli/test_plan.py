@@ -74,3 +74,20 @@ def test_its_help_is_light(root: Path) -> None:
     assert done.returncode == 0
     assert "--policy" in done.stdout
     assert done.stderr == "False\n"
+
+
+def test_it_takes_the_main_jobs_policy_and_what_that_recalls(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = str(Path("params.yaml").resolve())
+    monkeypatch.chdir(tmp_path)
+    tools = Path("models/grpo/tools")
+    tools.parent.mkdir(parents=True)
+    learned().save(tools)
+    plan = ("plan", "hello", "--domain", "retail", "--params", params)
+    plan = (*plan, "--set", "embedding.kind=hashed")
+    assert run(*plan).exit_code == 0
+    LongTermMemory(7).save(tools / "memory")
+    done = run(*plan)
+    assert done.exit_code == 2, done.output
+    assert "7-d vectors" in " ".join(done.stderr.split())

@@ -132,3 +132,13 @@ def test_folds_come_back_as_they_were(tmp_path: Path) -> None:
     (tmp_path / "p" / "folds.json").write_text("{}")
     with pytest.raises(CheckpointError, match="no folds"):
         FoldedPolicies.load(tmp_path / "p")
+
+
+def test_where_nobody_gets_hints_the_whole_alone_is_fitted() -> None:
+    config, few = configured(steps=5), dialogues("train", 200)[:40]
+    alone = fit_folds(config, CATALOGUES, few, ENCODER, SIMILAR, SEED, parts=False)
+    with_parts = fit_folds(config, CATALOGUES, few, ENCODER, SIMILAR, SEED)
+    assert alone.all == (alone.whole,)
+    assert alone.saw(0, few[0].task_id)
+    for name, weight in alone.whole.state_dict().items():
+        assert torch.equal(weight, with_parts.whole.state_dict()[name])

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from progrl.dialogue.tasks import Task, read_tasks, split_of
 from progrl.dialogue.trajectories import read_trajectories, write_trajectories
 from progrl.files import file_digest
-from tests.stages.conftest import run
+from tests.stages.conftest import EASY, run
 
 FEW = (
     "generate.train_tasks=60",
@@ -128,3 +129,22 @@ def test_sft_does_not_train_on_a_dialogue_of_another_split(spoiled: Path) -> Non
     dialogues[5].task_id = task.id
     write_trajectories(path, dialogues)
     refused("sft", spoiled, f"{path}, line 6: task {task.id}")
+
+
+@pytest.mark.slow
+def test_a_silent_tool_policy_learns_and_leaves_the_agent_as_it_is(
+    copy: Callable[..., Path],
+) -> None:
+    easy = [override for override in EASY if not override.startswith("orchestration")]
+    silent, off = copy("silent", "data"), copy("off", "data")
+    for root, more in ((silent, ()), (off, ("orchestration={kind: off}",))):
+        for name in ("sft", "grpo"):
+            done = run(name, root, *easy, *more)
+            assert done.exit_code == 0, done.output
+    for model in ("models/sft", "models/grpo"):
+        one, other = (root / model / "model.safetensors" for root in (off, silent))
+        assert file_digest(one) == file_digest(other)
+        assert (silent / model / "tools").is_dir()
+        assert not (off / model / "tools").exists()
+    learned = [silent / "models" / m / "tools/policy.safetensors" for m in ("sft", "grpo")]
+    assert file_digest(learned[0]) != file_digest(learned[1])
