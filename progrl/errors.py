@@ -4,7 +4,8 @@ Each message says what is wrong, where, and how to mend it. The command line pri
 without a traceback, and ends with `ProgrlError.exit_code`.
 """
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -65,3 +66,13 @@ def check_names(state: Mapping[str, Any], names: set[str], what: str) -> None:
             f"The checkpoint's {what} has {sorted(state)}, expected {sorted(names)}: it was "
             "written by another version. Remove the run's folder to start again."
         )
+
+
+def nearest(word: str, names: Iterable[str]) -> str:
+    """A question whether a name like an unknown word was meant, or "" where none is like it.
+
+    >>> nearest("retial", ["airline", "retail"])
+    "did you mean 'retail'?"
+    """
+    near = difflib.get_close_matches(word, list(names), n=1)
+    return f"did you mean {near[0]!r}?" if near else ""

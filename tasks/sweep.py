@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import yaml
 
 from progrl.config import Config, find_profile, load_config, resolved
 from progrl.config.presets import FULL, Preset, differences, presets, variant
-from progrl.errors import ConfigurationError
+from progrl.errors import ConfigurationError, nearest
 from progrl.evaluation.sweep import PLAYED, SETTINGS
 from progrl.files import read_json, write_json, write_text
 from progrl.stages import find_stage
@@ -115,11 +114,11 @@ def chosen(sweep: Sweep, names: Sequence[str] | None) -> list[str]:
     wanted = {FULL}
     for name in names or ("",):
         if name not in sweep.known and name not in groups:
-            near = get_close_matches(name, [*sweep.known, *groups], 1)
-            meant = f" Did you mean {near[0]!r}?" if near else ""
+            meant = nearest(name, [*sweep.known, *groups])
+            hint = f"; {meant}" if meant else "."
             own = [one for one, preset in sweep.known.items() if not preset.group]
             known = ", ".join([*own, *(f"the group {g}" for g in groups if g)])
-            raise ConfigurationError(f"No preset {name!r}.{meant} There are {known}.")
+            raise ConfigurationError(f"No preset {name!r}{hint} There are {known}.")
         wanted |= {name} if name in sweep.known else set(groups[name])
     return [name for name in sweep.known if name in wanted]
 

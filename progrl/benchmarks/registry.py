@@ -2,11 +2,10 @@
 
 import importlib
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import cast
 
 from progrl.benchmarks.contracts import Adapter, Benchmark
-from progrl.errors import ConfigurationError
+from progrl.errors import ConfigurationError, nearest
 from progrl.extras import install_line
 
 _TAU2 = (
@@ -247,5 +246,5 @@ def find(name: str) -> Benchmark:
     """
     if ALIASES.get(name, name) in BENCHMARKS:
         return BENCHMARKS[ALIASES.get(name, name)]
-    like = get_close_matches(name, BENCHMARKS, 3, 0.4) or list(BENCHMARKS)
-    raise ConfigurationError(f"There is no benchmark {name!r}; is it {', '.join(like)}?")
+    hint = nearest(name, BENCHMARKS) or f"there are {', '.join(BENCHMARKS)}."
+    raise ConfigurationError(f"No benchmark {name!r}; {hint}")

@@ -1,6 +1,5 @@
 """`progrl config check|show|reference`: is the configuration right, what is it, what may it be?"""
 
-import difflib
 import textwrap
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from rich.text import Text
 from progrl.cli.command import Result, Shared, command
 from progrl.config import Config, resolved
 from progrl.config.reference import reference as written
-from progrl.errors import ConfigurationError
+from progrl.errors import ConfigurationError, nearest
 
 WIDTH = 98
 
@@ -85,9 +84,8 @@ def _find(config: Config, key: str) -> tuple[Any, str]:
     for part in key.split("."):
         names = list(type(value).model_fields) if isinstance(value, BaseModel) else []
         if part not in names:
-            near = difflib.get_close_matches(part, names, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(names)}."
-            raise ConfigurationError(f"No key {key!r} in the configuration. {hint}")
+            hint = nearest(part, names) or f"there are {', '.join(names)}."
+            raise ConfigurationError(f"No key {key!r} in the configuration; {hint}")
         meaning = _meaning(value, part)
         value = getattr(value, part)
     return value, meaning

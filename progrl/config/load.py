@@ -1,6 +1,5 @@
 """Reading `params.yaml`, laying a profile over it, applying overrides, checking all of it."""
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 from progrl.config.models import Config
-from progrl.errors import ConfigurationError
+from progrl.errors import ConfigurationError, nearest
 
 Tree = dict[str, Any]
 
@@ -177,8 +176,8 @@ def _explain(error: ValidationError, tree: Tree, source: str) -> str:
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":
             message = "unknown key, or one that has no effect with the chosen kind"
-            near = difflib.get_close_matches(path[-1], _known_keys(), n=1)
-            message += f"; did you mean {near[0]!r}?" if near else ""
+            meant = nearest(path[-1], _known_keys())
+            message += f"; {meant}" if meant else ""
         elif item["type"] == "missing":
             message = "missing"
         elif item["type"] == "tuple_type":

@@ -78,7 +78,7 @@ def test_what_is_missing_is_named_with_the_line_that_installs_it(
         (("benchmarks", "install", "tau_bench_retail"), "TAU_BENCH"),
         (("evaluate", "--trials", "2"), "without --benchmark"),
         (("benchmarks", "gold", "toolbench"), "STABLETOOLBENCH"),
-        (("benchmarks", "gold", "textkraft"), "is it textcraft"),
+        (("benchmarks", "gold", "textkraft"), "did you mean 'textcraft'?"),
         (("benchmarks", "install", "textcraft"), "[textcraft]"),
         (("benchmarks", "install", "agentbench"), "Docker"),
         (("evaluate", "--benchmark", "textcraft"), "needs --agent"),

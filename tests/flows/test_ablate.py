@@ -81,7 +81,7 @@ def test_a_cell_that_is_gone_or_broken_is_made_again_and_no_other(project: Path)
 
 def test_a_wrong_word_is_one_message_before_anything_starts(project: Path) -> None:
     for more, told in (
-        (("no_users",), "Did you mean 'no_user'?"),
+        (("no_users",), "did you mean 'no_user'?"),
         (("full", "--set", "grpo.stepz=3"), "grpo.stepz: unknown key"),
     ):
         said = ablate(project, "wrong", *more, code=2)
