@@ -1,5 +1,6 @@
 """The program: all commands under one name."""
 
+import asyncio
 import signal
 import sys
 from types import FrameType
@@ -72,16 +73,38 @@ def _options(
     pass
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    """End by unwinding, so that tracking runs are closed and temporary files removed."""
-    raise SystemExit(128 + number)
+def _cancel(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
 
 
 def main() -> None:
-    """Entry point of `progrl`: 0 fine, 1 a fault of ours or found, 2 to be mended by the user."""
-    signal.signal(signal.SIGTERM, _terminate)
+    """Entry point of `progrl`: 0 fine, 1 a fault of ours or found, 2 to be mended by the user.
+
+    SIGTERM ends it by unwinding, so that tracking runs are closed and temporary files removed: 143.
+    In an event loop all tasks are cancelled, as asyncio does at Ctrl-C, since an exception in the
+    midst of one would be kept there and told as lost. A second signal waits for no loop.
+    """
+    asked: list[int] = []
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        asked.append(128 + number)
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        if loop is None or len(asked) > 1:
+            raise SystemExit(asked[0])
+        loop.call_soon_threadsafe(_cancel, loop)
+
+    signal.signal(signal.SIGTERM, terminate)
     try:
         app(prog_name="progrl")
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted.\n")
         sys.exit(130)
+    except (SystemExit, asyncio.CancelledError):
+        if not asked:
+            raise
+        sys.stderr.write("Terminated.\n")
+        sys.exit(asked[0])

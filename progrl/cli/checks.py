@@ -153,7 +153,8 @@ def programs() -> Iterator[Finding]:
     for name, use in OPTIONAL.items():
         path = program(name)
         if path is None:
-            yield Finding(name, "note", f"not installed; optional, {use}")
+            mend = f"Install {_wanted(name)}."
+            yield Finding(name, "note", f"not installed; optional, {use}", mend)
         else:
             yield _java(path) if name == "java" else Finding(name, "ok", path)
     if shutil.which("git"):
@@ -162,17 +163,22 @@ def programs() -> Iterator[Finding]:
         yield Finding("git", "problem", "not installed", "Install git: versions rest on it.")
 
 
+def _wanted(name: str) -> str:
+    return f"Java {JAVA} or later" if name == "java" else name.title()
+
+
 def _java(path: str) -> Finding:
     """Whether a Java starts and is new enough."""
+    mend = f"Install {_wanted('java')}."
     try:
         said = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=20).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("java", "note", f"{path} does not start ({error})", f"Install Java {JAVA}.")
+        return Finding("java", "note", f"{path} does not start ({error})", mend)
     found = re.search(r'version "(\d+)', said)
     if found and int(found[1]) >= JAVA:
         return Finding("java", "ok", f"{path}, version {found[1]}")
     version = found[1] if found else "unknown"
-    return Finding("java", "note", f"{path}, version {version}", f"Install Java {JAVA} or later.")
+    return Finding("java", "note", f"{path}, version {version}", mend)
 
 
 def disk(project: Path) -> Iterator[Finding]:

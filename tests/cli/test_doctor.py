@@ -55,6 +55,29 @@ def test_a_missing_package_and_a_wrong_one_are_told_apart(monkeypatch: pytest.Mo
     assert "packages" not in found
 
 
+def test_java_and_chromium_are_told_with_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told() -> dict[str, tuple[str, str, str]]:
+        return {f.check: (f.state, f.found, f.mend) for f in checks.programs()}
+
+    def install(name: str, script: str) -> str:
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+        return str(tmp_path / name)
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    use = "not installed; optional, runs the benchmark ScienceWorld"
+    assert told()["java"] == ("note", use, "Install Java 17 or later.")
+    assert told()["chromium"][0::2] == ("note", "Install Chromium.")
+    java = install("java", "echo 'openjdk version \"11.0.2\" 2019-01-15' >&2")
+    assert told()["java"] == ("note", f"{java}, version 11", "Install Java 17 or later.")
+    install("java", "echo 'openjdk version \"21\" 2023-09-19' >&2")
+    browser = install("google-chrome", "")
+    assert told()["java"] == ("ok", f"{java}, version 21", "")
+    assert told()["chromium"] == ("ok", browser, "")
+
+
 def test_a_full_disk_is_a_problem(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _states(checks.disk(project))[0] in {"ok", "problem"}
     monkeypatch.setattr(checks, "LEAST_FREE", 2**80)

@@ -1,6 +1,7 @@
 """Killed anywhere and started again, a stage ends with the very bytes of one left in peace."""
 
 import json
+import signal
 import time
 from collections.abc import Callable
 from functools import partial
@@ -21,8 +22,16 @@ PATIENCE = 120.0  # seconds until a stage must have come to where it is to be ki
 KILLED = -9
 
 
-def kill(name: str, root: Path, log: Path, seen: Seen, delay: float, *overrides: str) -> int:
-    """Start a stage, `kill -9` it `delay` seconds after `seen`; its exit code."""
+def kill(
+    name: str,
+    root: Path,
+    log: Path,
+    seen: Seen,
+    delay: float,
+    *overrides: str,
+    number: signal.Signals = signal.SIGKILL,
+) -> int:
+    """Start a stage, `kill -9` it (or by `number`) `delay` seconds after `seen`; its exit code."""
     process = start(name, root, log, *overrides)
     try:
         end = time.monotonic() + PATIENCE
@@ -30,9 +39,11 @@ def kill(name: str, root: Path, log: Path, seen: Seen, delay: float, *overrides:
             assert time.monotonic() < end, f"{log.read_text()}\n{name} did not come that far."
             time.sleep(0.001)
         time.sleep(delay)
+        process.send_signal(number)
+        return process.wait(timeout=PATIENCE)
     finally:
         process.kill()
-    return process.wait()
+        process.wait()
 
 
 def newest(root: Path, name: str) -> int:
@@ -82,6 +93,11 @@ def test_grpo_killed_at_random_moments_ends_the_same(copy: Copy, tmp_path: Path)
         delay = random.uniform(0, most)
         assert kill("grpo", killed, log, partial(reached, "grpo", step), delay) == KILLED
         assert not (killed / "metrics" / "grpo.jsonl").exists()
+    # Told to end: it does so with one line, and has lost no more.
+    seen = partial(reached, "grpo", newest(killed, "grpo") + 1)
+    assert kill("grpo", killed, log, seen, 0.2, number=signal.SIGTERM) == 128 + signal.SIGTERM
+    assert "Traceback" not in log.read_text()
+    assert log.read_text().endswith("\nTerminated.\n")
     # While a checkpoint is being written.
     at, before = newest(killed, "grpo"), unfinished(killed, "grpo")
     assert kill("grpo", killed, log, lambda r: unfinished(r, "grpo") > before, 0.0) == KILLED
