@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from progrl.benchmarks.base import Game, check_call, standing, tool
 from progrl.benchmarks.contracts import program
@@ -42,20 +42,46 @@ ACTIONS: tuple[ToolSpec, ...] = (
 """What can be done in a page; the names follow BrowserGym's."""
 
 
+_UNCOVERED = """element => {
+    const { left, top, width, height } = element.getBoundingClientRect();
+    const root = element.getRootNode();
+    const seen = ([x, y]) => element.contains(root.elementFromPoint(left + x, top + y));
+    const parts = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9, 0.04, 0.96];
+    const points = parts.flatMap(y => parts.map(x => [x * width, y * height]));
+    const at = seen(points[0]) ? null : points.find(seen);
+    return at ? { x: at[0] - element.clientLeft, y: at[1] - element.clientTop } : null;
+}"""
+"""Where an element can be seen whose middle lies under another one; null where its middle can be
+seen, or nothing of it."""
 _ELEMENT = re.compile(
-    r"^\s*- '?(\w+)(?: \"(.*?)\")?(?: \[[^\]]*\])*? \[ref=((?:f\d+)?e\d+)\]", re.M
+    r"^\s*- '?(\w+)(?: \"(.*?)\")?(?: \[[^\]]*\])*? \[ref=((?:f\d+)?e\d+)\](?: \[[^\]]*\])*"
+    r"(?:'?: (.+))?",
+    re.M,
 )
+
+
+class Element(NamedTuple):
+    """A line of a snapshot: role, name ("" for none), ref, and the text that it holds itself."""
+
+    role: str
+    name: str
+    ref: str
+    text: str
 
 
 class Seen:
     """A snapshot, line by line, for the expert."""
 
     def __init__(self, snapshot: str) -> None:
-        self.elements: list[tuple[str, str, str]] = _ELEMENT.findall(snapshot)
+        self.snapshot = snapshot
+        self.elements = [
+            Element(role, name, ref, text.strip('"'))
+            for role, name, ref, text in _ELEMENT.findall(snapshot)
+        ]
 
     def refs(self, role: str, name: str | None = None) -> list[str]:
         """Those of a role, and of a name."""
-        return [ref for its, own, ref in self.elements if its == role and name in (None, own)]
+        return [e.ref for e in self.elements if e.role == role and name in (None, e.name)]
 
     def ref(self, role: str, name: str | None = None) -> str:
         """The first.
@@ -232,7 +258,8 @@ def _do(page: Any, element: Any, call: ToolCall) -> None:
     """One of `ACTIONS`, by Playwright."""
     match call.name:
         case "click":
-            element.click()
+            element.scroll_into_view_if_needed()
+            element.click(position=element.evaluate(_UNCOVERED))
         case "fill":
             element.fill(call.arguments["text"])
         case "select_option":

@@ -30,6 +30,11 @@ PAGE = """<title>Some</title><h1>Some page</h1>
 </button><img src="http://127.0.0.1:9/a.png">"""
 
 
+COVERED = """<style>button { position: absolute; width: 100px; height: 40px; }</style><h1>None</h1>
+<button style="top: 100px; left: 10px" onclick="document.querySelector('h1').innerText = 'Under'">
+Under</button><button style="top: 105px; left: 20px">Over</button>"""
+
+
 def own(url: str) -> bool:
     return url.startswith("file:")
 
@@ -62,6 +67,18 @@ def test_actions_in_a_page(tmp_path: Path) -> None:
             with pytest.raises(MalformedAction):
                 some.act(call)
         assert some.snapshot() == after
+
+
+def test_an_element_whose_middle_is_covered_is_clicked_where_it_can_be_seen(tmp_path: Path) -> None:
+    opened("miniwob")
+    (tmp_path / "page.html").write_text(COVERED)
+    with tab(own) as some:
+        some.do("to open", lambda page: page.goto((tmp_path / "page.html").as_uri()))
+        before = some.snapshot()
+        some.act(ToolCall("click", {"ref": ref(before, "Over")}))
+        assert 'heading "None"' in some.snapshot()
+        some.act(ToolCall("click", {"ref": ref(before, "Under")}))
+        assert 'heading "Under"' in some.snapshot()
 
 
 def test_nothing_but_what_is_allowed_is_asked(tmp_path: Path) -> None:

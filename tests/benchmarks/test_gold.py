@@ -30,6 +30,7 @@ LIMIT = {
     "document_search": 84,
     "tau2_telecom": 24,
     "scienceworld_short": 8,
+    "miniwob": 53,
     "local_sites": 9,
 }
 RUNS = {
@@ -39,6 +40,7 @@ RUNS = {
     "document_search": 12,
     "tau2_telecom": 6,
     "scienceworld_short": 3,
+    "miniwob": 2,
     "local_sites": 2,
 }
 """Episodes that agents who know nothing play, as many as take seconds."""
