@@ -73,7 +73,12 @@ def _options(
     pass
 
 
+GRACE = 5.0
+"""Seconds after SIGTERM within which an event loop must come to hear of it."""
+
+
 def _cancel(loop: asyncio.AbstractEventLoop) -> None:
+    signal.setitimer(signal.ITIMER_REAL, 0)
     for task in asyncio.all_tasks(loop):
         task.cancel()
 
@@ -83,7 +88,8 @@ def main() -> None:
 
     SIGTERM ends it by unwinding, so that tracking runs are closed and temporary files removed: 143.
     In an event loop all tasks are cancelled, as asyncio does at Ctrl-C, since an exception in the
-    midst of one would be kept there and told as lost. A second signal waits for no loop.
+    midst of one would be kept there and told as lost. A loop that is blocked, or ends just then, is
+    waited for no longer than `GRACE`, or until a second signal.
     """
     asked: list[int] = []
 
@@ -95,9 +101,11 @@ def main() -> None:
             loop = None
         if loop is None or len(asked) > 1:
             raise SystemExit(asked[0])
+        signal.setitimer(signal.ITIMER_REAL, GRACE)
         loop.call_soon_threadsafe(_cancel, loop)
 
     signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGALRM, terminate)  # the grace is over
     try:
         app(prog_name="progrl")
     except KeyboardInterrupt:

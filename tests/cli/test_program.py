@@ -220,6 +220,22 @@ program.main()
 """
 
 
+def ended(script: str, number: signal.Signals, root: Path) -> tuple[int, str, str]:
+    """Code, output and errors of a script that is sent a signal once it is ready."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, "wait"],
+        cwd=root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    return process.returncode, out, err
+
+
 @pytest.mark.parametrize(
     "wait", ["print('ready', flush=True); time.sleep(60)", "asyncio.run(loop())"]
 )
@@ -230,20 +246,17 @@ program.main()
 def test_signals_end_it_tidily(
     wait: str, number: signal.Signals, code: int, said: str, root: Path
 ) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", WAITS.format(wait), "wait"],
-        cwd=root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    assert ended(WAITS.format(wait), number, root) == (code, "tidied\n", said)
+
+
+def test_a_blocked_event_loop_is_not_waited_for(root: Path) -> None:
+    script = WAITS.format("asyncio.run(loop())").replace(
+        "await asyncio.sleep(60)", "time.sleep(60)"
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(number)
-    out, err = process.communicate(timeout=30)
-    assert process.returncode == code
-    assert out == "tidied\n"
-    assert err == said
+    script = script.replace("program.main()", "program.GRACE = 0.1; program.main()")
+    code, out, err = ended(script, signal.SIGTERM, root)
+    assert (code, out) == (143, "tidied\n")
+    assert err.endswith("Terminated.\n")
 
 
 def test_a_reader_that_has_gone_is_no_error(root: Path) -> None:

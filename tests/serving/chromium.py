@@ -1,9 +1,13 @@
-"""Chromium without a window, driven by its DevTools protocol."""
+"""Chromium without a window, driven by its DevTools protocol.
+
+Not by Playwright, as benchmarks drive it (`progrl.benchmarks.browser`): that is an extra, and these
+tests run with what `make setup` installs. The two share how the program is found, no more: agents
+act by what stands in an accessibility tree, tests by selectors.
+"""
 
 import base64
 import itertools
 import json
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -13,7 +17,9 @@ from typing import Any
 
 from websockets.sync.client import connect
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+from progrl.benchmarks.contracts import program
+
+CHROMIUM = program("chromium")
 FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run "
     "--disable-background-networking --disable-component-update --disable-sync "
