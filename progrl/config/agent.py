@@ -89,6 +89,7 @@ class LocalEngine(Section):
     """The decode loop of progrl's own, in process."""
 
     correction: ClassVar[float | None] = None
+    sleep: ClassVar[bool] = False
     kind: Literal["local"]
     slots: Count
     """Conversations that a process holds at once; also its most episodes in flight."""

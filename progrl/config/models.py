@@ -185,6 +185,11 @@ class Config(Section):
             raise ValueError("sft.dialogues: more than generate.dialogues")
         if self.grpo.minibatches > self.grpo.tasks:
             raise ValueError("grpo.minibatches: more than grpo.tasks, so some would be empty")
+        if self.grpo.async_level and self.engine.sleep:
+            raise ValueError(
+                "grpo.async_level: 1 samples during updates, when engine.sleep lets the server's "
+                "memory go; set engine.sleep=false"
+            )
         if self.sft.warmup.kind == "copy" and self.agent.kind == "huggingface":
             raise ValueError("sft.warmup.kind: copy is for a new model; use none with huggingface")
         advice = self.orchestration

@@ -122,6 +122,9 @@ class GrpoConfig(Section):
     """Gradient norm above which gradients are scaled down."""
     minibatches: Count
     """Optimiser updates a step, each over a share of the groups."""
+    async_level: Annotated[int, Field(ge=0, le=1)]
+    """Updates by which the weights that play may lag. With 1 a step's episodes are played during
+    the update before, unless a probe or a checkpoint lies between; `lag` in the metrics says."""
     clip_low: Fraction
     """eps_low: the ratio is clipped below 1 - eps_low."""
     clip_high: Positive

@@ -21,7 +21,20 @@ def collect(
     clock: Clock | None = None,
     done: Callable[[int], None] | None = None,
 ) -> list[Trajectory]:
-    """Play all `specs`, at most `in_flight` at a time, in an event loop of its own.
+    """Play all `specs` in an event loop of its own, as `collecting` does."""
+    return asyncio.run(collecting(specs, domains, agent, user, in_flight, clock, done))
+
+
+async def collecting(
+    specs: Sequence[EpisodeSpec],
+    domains: Callable[[str], Domain],
+    agent: Agent,
+    user: Callable[[str], UserSimulator],
+    in_flight: int,
+    clock: Clock | None = None,
+    done: Callable[[int], None] | None = None,
+) -> list[Trajectory]:
+    """Play all `specs`, at most `in_flight` at a time.
 
     Args:
         domains: the domain by name.
@@ -32,26 +45,14 @@ def collect(
     Returns:
         One trajectory a spec, in the order of `specs`, whatever order they ended in.
     """
-    return asyncio.run(_collect(specs, domains, agent, user, in_flight, clock or Clock(), done))
-
-
-async def _collect(
-    specs: Sequence[EpisodeSpec],
-    domains: Callable[[str], Domain],
-    agent: Agent,
-    user: Callable[[str], UserSimulator],
-    in_flight: int,
-    clock: Clock,
-    done: Callable[[int], None] | None,
-) -> list[Trajectory]:
-    room = asyncio.Semaphore(in_flight)
+    room, times = asyncio.Semaphore(in_flight), clock or Clock()
     ended = 0
 
     async def one(spec: EpisodeSpec) -> Trajectory:
         nonlocal ended
         async with room:
             name = spec.task.domain
-            trajectory = await play(spec, domains(name), agent, user(name), clock)
+            trajectory = await play(spec, domains(name), agent, user(name), times)
         ended += 1
         if done is not None:
             done(ended)

@@ -1,7 +1,8 @@
 """All that an agent plays in: domains and users, with the draw of profiles."""
 
+import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from progrl.dialogue.tasks import Task
 from progrl.dialogue.trajectories import Trajectory, pack, unpack
 from progrl.environments.contracts import Domain
 from progrl.ranks import ALONE, Ranks
-from progrl.rollout.collect import collect
+from progrl.rollout.collect import collecting
 from progrl.rollout.episode import Clock, EpisodeSpec
 from progrl.seeds import Seed
 from progrl.users.contracts import KeepsAccount, Profile, UserSimulator
@@ -49,13 +50,23 @@ class World:
 
         Each process plays its block of them, and then has those of all.
         """
+        return self.shared(asyncio.run(self.playing(specs, agent, clock, done)))
+
+    def playing(
+        self,
+        specs: Sequence[EpisodeSpec],
+        agent: Agent,
+        clock: Clock | None = None,
+        done: Callable[[int], None] | None = None,
+    ) -> Coroutine[Any, Any, list[Trajectory]]:
+        """Plays this process's block of `specs`; it talks to no other process."""
         ranks = self.ranks
 
         def about(ended: int) -> None:
             if done is not None:
                 done(min(ended * ranks.size, len(specs)))
 
-        played = collect(
+        return collecting(
             ranks.block(specs),
             self.domains.__getitem__,
             agent,
@@ -64,9 +75,12 @@ class World:
             clock,
             about,
         )
-        if ranks.size == 1:
+
+    def shared(self, played: list[Trajectory]) -> list[Trajectory]:
+        """What all processes have played, block by block; all must call it."""
+        if self.ranks.size == 1:
             return played
-        return [t for message in ranks.gather(pack(played)) for t in unpack(message)]
+        return [t for message in self.ranks.gather(pack(played)) for t in unpack(message)]
 
     def spent(self) -> dict[str, float]:
         """What users that keep an account have spent so far, by `user/...`; else nothing.

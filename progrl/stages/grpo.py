@@ -31,7 +31,8 @@ from progrl.stages.parts import (
 )
 from progrl.stages.sft import MODEL as SFT
 from progrl.stages.sft import UNTRAINED
-from progrl.training.grpo import GrpoTrainer, Row
+from progrl.training.grpo import GrpoTrainer
+from progrl.training.rows import Row
 from progrl.training.tools import ToolLearning
 
 STARTS = {"sft": SFT, "untrained": UNTRAINED}

@@ -4,10 +4,12 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from statistics import fmean
 from typing import Any
 
 import numpy as np
+import torch
 
 from progrl.agent.seats import ModelAgent
 from progrl.config import Config
@@ -19,7 +21,7 @@ from progrl.errors import CheckpointError, DataError
 from progrl.files import new_file
 from progrl.memory import LongTermMemory, Pattern, ShortTermMemory
 from progrl.rewards import RewardParts, structured_reward
-from progrl.rollout import Clock, World, check_faults
+from progrl.rollout import Ahead, Clock, EpisodeSpec, World, check_faults
 from progrl.seeds import Seed
 from progrl.training.checkpoint import (
     Checkpoint,
@@ -29,18 +31,22 @@ from progrl.training.checkpoint import (
     write_tensors,
 )
 from progrl.training.optimiser import Optimiser
+from progrl.training.rows import Row, episodes_row, line
 from progrl.training.schedule import rate
 from progrl.training.scoring import Scorer
 from progrl.training.tools import ToolLearning
-from progrl.training.update import Group, policy_update, stats_row
+from progrl.training.update import Group, UpdateStats, policy_update, stats_row
 from progrl.training.weighting import Weighting
-
-Row = dict[str, Any]
 
 
 @dataclass
 class GrpoTrainer:
     """Trains `model` in place; killed anywhere and started again, it gives the same rows.
+
+    With `grpo.async_level: 1` the next step's episodes are played in the background while the model
+    is updated, by the weights of before. Only the weights lag: what a step's episodes teach memory,
+    horizon and advice is taken up before the next ones begin. A checkpoint or a probe has nothing
+    in the background.
 
     Attributes:
         model: a causal language model, started from the warm start's weights.
@@ -77,6 +83,7 @@ class GrpoTrainer:
     rows: list[Row] = field(default_factory=list)
     best: tuple[float, int] = (-1.0, 0)
     _best_digest: str = field(default="", init=False)
+    _ahead: Ahead[list[Trajectory]] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         grpo, curriculum = self.config.grpo, self.config.curriculum
@@ -107,6 +114,16 @@ class GrpoTrainer:
 
     def run(self) -> list[Row]:
         """Train to the end and leave the chosen weights in `model`; all rows."""
+        try:
+            self._train()
+        finally:
+            if self._ahead is not None:
+                self._ahead.stop()
+        if self.config.grpo.keep == "best" and self.world.ranks.leads:
+            self._take_best()
+        return self.rows
+
+    def _train(self) -> None:
         grpo = self.config.grpo
         step = self._resume()
         self.sync(self.model)
@@ -115,29 +132,33 @@ class GrpoTrainer:
         while step < grpo.steps:
             step += 1
             row = self._step(step)
-            if step % grpo.probe_every == 0 or step == grpo.steps:
+            if self._probed(step):
                 self._probe(step, row)
             else:
                 self._log(row)
             if step % grpo.checkpoint_every == 0:
                 self._save(step)
-            self.progress(step, grpo.steps, _line(row))
-        if grpo.keep == "best" and self.world.ranks.leads:
-            try:
-                kept = read_tensors(self._best_file, self._best_digest)
-            except CheckpointError as error:
-                raise CheckpointError(
-                    f"{self._best_file}: the best weights cannot be used: {error}. Remove "
-                    f"{self.folder} to train again; nothing else depends on it."
-                ) from None
-            self.model.load_state_dict(kept, strict=False)
-            if self.tools is not None:
-                self.tools.take(kept)
-        return self.rows
+            self.progress(step, grpo.steps, line(row))
+
+    def _probed(self, step: int) -> bool:
+        """Whether a probe follows the step."""
+        return step % self.config.grpo.probe_every == 0 or step == self.config.grpo.steps
+
+    def _take_best(self) -> None:
+        try:
+            kept = read_tensors(self._best_file, self._best_digest)
+        except CheckpointError as error:
+            raise CheckpointError(
+                f"{self._best_file}: the best weights cannot be used: {error}. Remove "
+                f"{self.folder} to train again; nothing else depends on it."
+            ) from None
+        self.model.load_state_dict(kept, strict=False)
+        if self.tools is not None:
+            self.tools.take(kept)
 
     def _step(self, step: int) -> Row:
         node, grpo, turns = self.seed.child("step", step), self.config.grpo, self.horizon.turns
-        tasks = self.sampler.draw(grpo.tasks, turns, self.window.rate, node.child("tasks").random())
+        tasks, lag = self._tasks(node), int(self._ahead is not None)
         played = groups = self._groups(tasks, node, step)
         dead = [i for i, group in enumerate(groups) if not group.episodes(grpo)]
         if dead and grpo.dynamic_sampling:
@@ -147,40 +168,83 @@ class GrpoTrainer:
             fresh = self._groups([t for t in extra if t not in tasks], node, step)
             groups = [g for i, g in enumerate(groups) if i not in dead] + fresh
             played = played + fresh  # what is replaced is evidence, and costs tokens, all the same
-        share = rate(grpo.schedule, step - 1, grpo.steps)
-        with self.clock.measure("update"):
-            self.rest()
-            stats = policy_update(
-                self.optimiser,
-                groups,
-                grpo,
-                share,
-                self.config.engine.max_tokens * turns,
-                node.child("update").random(),
-                self.reference,
-                self.config.engine.correction,
-            )
-            self.sync(self.model)
         trajectories = [t for group in played for t in group.trajectories]
         learned = self._learn_tools(played)  # with m_t as it was when it advised
         self._remember(trajectories, step)
+        adapted = self._adapt(step, trajectories)
+        weights = self.weighting.learn(trajectories, turns, node.child("weights").random())
+        if grpo.async_level and not self._probed(step) and step % grpo.checkpoint_every:
+            self._play_ahead(step + 1)
+        share = rate(grpo.schedule, step - 1, grpo.steps)
+        stats = self._update(groups, share, turns, node.child("update").random())
         return {
-            **self._adapt(step, trajectories),
-            **_episodes_row(played, self._parts(trajectories), grpo),
+            **adapted,
+            **episodes_row(played, self._parts(trajectories), grpo),
             **stats_row(stats),
             **learned,
             "learning_rate": share * grpo.learning_rate,
             "memory": len(self.long),
             "probe": None,
-            **self.weighting.learn(trajectories, turns, node.child("weights").random()),
+            **weights,
+            **({"lag": lag} if grpo.async_level else {}),
         }
 
-    def _groups(self, tasks: Sequence[Task], node: Seed, step: int) -> list[Group]:
-        """Play a group of each task and score it."""
-        size = self.config.grpo.group
+    def _update(
+        self, groups: Sequence[Group], share: float, turns: int, random: Random
+    ) -> UpdateStats | None:
+        """Change the weights; the engine gets them unless it is playing ahead with the old ones."""
+        with self.clock.measure("update"):
+            if self._ahead is None:
+                self.rest()
+            stats = policy_update(
+                self.optimiser,
+                groups,
+                self.config.grpo,
+                share,
+                self.config.engine.max_tokens * turns,
+                random,
+                self.reference,
+                self.config.engine.correction,
+            )
+            if self._ahead is None:
+                self.sync(self.model)
+        return stats
+
+    def _tasks(self, node: Seed) -> list[Task]:
+        """The tasks of a step, whose node of the seed tree is given, as things now stand."""
+        turns, random = self.horizon.turns, node.child("tasks").random()
+        return self.sampler.draw(self.config.grpo.tasks, turns, self.window.rate, random)
+
+    def _play_ahead(self, step: int) -> None:
+        """Begin to play a step's episodes in the background, with the weights that the engine has.
+
+        Nothing there talks to other processes, which all update the model at the time.
+        """
+        node, threads = self.seed.child("step", step), torch.get_num_threads()
+        specs = self._specs(self._tasks(node), node, step)
+        self._ahead = Ahead(
+            self.world.playing(specs, self.sampler_agent, self.clock),
+            lambda: torch.set_num_threads(threads),
+        )
+
+    def _played(self, tasks: Sequence[Task], node: Seed, step: int) -> list[Trajectory]:
+        """The episodes of these tasks, played now, or in the background since the last update."""
+        if self._ahead is None:
+            specs = self._specs(tasks, node, step)
+            with self.clock.measure("rollout"):
+                return self.world.play(specs, self.sampler_agent, self.clock)
+        with self.clock.measure("rollout"):  # what is left to wait for
+            played = self.world.shared(self._ahead.result())
+        self._ahead = None
+        with self.clock.measure("update"):
+            self.sync(self.model)
+        return played
+
+    def _specs(self, tasks: Sequence[Task], node: Seed, step: int) -> list[EpisodeSpec]:
+        """A group of episodes of each task, on which the advisor is told to advise."""
         if self.sampler_agent.advisor is not None:
             self.sampler_agent.advisor.begin(node.child("advice"), [t.query for t in tasks])
-        specs = [
+        return [
             self.world.spec(
                 task,
                 node.child("task", task.id),
@@ -189,10 +253,12 @@ class GrpoTrainer:
                 {"step": step, "episode": number},
             )
             for task in tasks
-            for number in range(size)
+            for number in range(self.config.grpo.group)
         ]
-        with self.clock.measure("rollout"):
-            trajectories = self.world.play(specs, self.sampler_agent, self.clock)
+
+    def _groups(self, tasks: Sequence[Task], node: Seed, step: int) -> list[Group]:
+        """A group of each task, played and scored."""
+        trajectories, size = self._played(tasks, node, step), self.config.grpo.group
         check_faults(trajectories, self.config.grpo.max_fault_share)
         members = [trajectories[i : i + size] for i in range(0, len(trajectories), size)]
         reward, score = self.config.reward, self.config.grpo.score
@@ -330,37 +396,3 @@ class GrpoTrainer:
         if self.tools is not None:
             self.tools.improver.load_state_dict(state["tools"], checkpoint.tensors["tools"])
         return checkpoint.step
-
-
-def _episodes_row(groups: Sequence[Group], parts: Sequence[RewardParts], grpo: Any) -> Row:
-    """What a step's episodes were like; means over the valid ones, None where there is none."""
-    trajectories = [t for group in groups for t in group.trajectories]
-    valid = [t for t in trajectories if t.valid]
-    lengths = [(len(turn.context), len(turn.sampled)) for t in trajectories for turn in t.turns]
-    few = [group for group in groups if len(group.scores) < 2]
-    silent = [g for g in groups if len(g.scores) >= 2 and not g.episodes(grpo)]
-
-    def mean(values: list[float]) -> float | None:
-        return fmean(values) if values else None
-
-    return {
-        "success": mean([p.task for p in parts]),
-        "reward": mean([p.total for p in parts]),
-        "progress": mean([p.progress for p in parts]),
-        "efficiency": mean([p.efficiency for p in parts]),
-        "score_std": mean([float(np.std(g.scores)) for g in groups if g.scores]),
-        "groups": len(groups),
-        "groups_zero_variance": len(silent),
-        "groups_invalid": len(few),
-        "episodes": len(trajectories),
-        "faults": len(trajectories) - len(valid),
-        "turns_used": mean([float(len(t.turns)) for t in valid]),
-        "tokens_read": sum(read for read, _ in lengths),
-        "tokens_sampled": sum(sampled for _, sampled in lengths),
-        "level_mean": mean([float(t.level) for t in trajectories]),
-    }
-
-
-def _line(row: Row) -> str:
-    probe = f", probe {row['probe']:.2f}" if row["probe"] is not None else ""
-    return f"success {row['success'] or 0:.2f}, horizon {row['horizon']:.1f}{probe}"

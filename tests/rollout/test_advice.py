@@ -27,7 +27,8 @@ from progrl.orchestration import (
     fit_folds,
 )
 from progrl.stages.sft import encode
-from progrl.training.grpo import GrpoTrainer, Row
+from progrl.training.grpo import GrpoTrainer
+from progrl.training.rows import Row
 from progrl.training.tools import ToolLearning
 from progrl.training.update import Group, example
 from tests.builders import make_task

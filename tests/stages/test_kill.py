@@ -130,6 +130,24 @@ def test_grpo_killed_goes_on_with_the_weights_it_had_learned(copy: Copy, tmp_pat
     assert_same(left, killed, "models/grpo", "memory", "metrics/grpo.jsonl")
 
 
+AHEAD = ("grpo.async_level=1", "grpo.checkpoint_every=4")
+
+
+def test_grpo_killed_while_it_plays_ahead_ends_the_same(copy: Copy, tmp_path: Path) -> None:
+    inputs = ("data", "models/untrained", "models/sft")
+    left, killed = copy("left", *inputs), copy("killed", *inputs)
+    finish("grpo", left, tmp_path / "left.log", *AHEAD)
+    # A probe follows every third step and the last, a checkpoint every fourth.
+    assert [row["lag"] for row in rows(left, "grpo")[1:]] == [0, 1, 1, 0, 0, 1, 0, 1, 0, 0]
+
+    log, random = tmp_path / "killed.log", Random(9)
+    for step in (0, 4):
+        seen = partial(reached, "grpo", step)
+        assert kill("grpo", killed, log, seen, random.uniform(0, 0.6), *AHEAD) == KILLED
+    assert "resuming after step" in finish("grpo", killed, log, *AHEAD)
+    assert_same(left, killed, "models/grpo", "memory", "metrics/grpo.jsonl")
+
+
 def test_sft_killed_ends_the_same(trained: Path, copy: Copy, tmp_path: Path) -> None:
     killed, log = copy("killed", "data"), tmp_path / "killed.log"
     # Where it has just gone from learning to copy to learning dialogues.

@@ -17,7 +17,7 @@ from progrl.errors import ProcessFault
 from progrl.stages import processes
 from progrl.stages.base import Context
 from tests.stages.conftest import finish, start
-from tests.stages.test_kill import Copy, assert_same, reached, rows
+from tests.stages.test_kill import AHEAD, Copy, assert_same, reached, rows
 
 pytestmark = pytest.mark.slow
 TWO = "processes=2"
@@ -61,12 +61,13 @@ def test_two_processes_train_as_one_does(copy: Copy, tmp_path: Path) -> None:
     close(rows(one, "grpo")[1:until], rows(two, "grpo")[1:until], *names, "gradient_norm")
 
 
+@pytest.mark.parametrize("more", [(), AHEAD], ids=["plain", "ahead"])
 def test_killed_in_two_processes_it_ends_the_same_and_leaves_no_process(
-    copy: Copy, tmp_path: Path
+    more: tuple[str, ...], copy: Copy, tmp_path: Path
 ) -> None:
     left, killed = copy("left", *INPUTS), copy("killed", *INPUTS)
-    finish("grpo", left, tmp_path / "left.log", TWO)
-    process = start("grpo", killed, tmp_path / "killed.log", TWO)
+    finish("grpo", left, tmp_path / "left.log", TWO, *more)
+    process = start("grpo", killed, tmp_path / "killed.log", TWO, *more)
     while not reached("grpo", 2, killed):
         assert process.poll() is None, (tmp_path / "killed.log").read_text()
         time.sleep(0.01)
@@ -75,7 +76,7 @@ def test_killed_in_two_processes_it_ends_the_same_and_leaves_no_process(
     process.kill()
     process.wait()
     follower.wait(20)
-    assert "resuming" in finish("grpo", killed, tmp_path / "again.log", TWO)
+    assert "resuming" in finish("grpo", killed, tmp_path / "again.log", TWO, *more)
     assert_same(left, killed, *GRPO)
 
 

@@ -20,8 +20,9 @@ from progrl.dialogue.trajectories import End, Trajectory
 from progrl.embedding import HashedEncoder
 from progrl.rollout import World
 from progrl.seeds import Seed
-from progrl.training.grpo import GrpoTrainer, _episodes_row
+from progrl.training.grpo import GrpoTrainer
 from progrl.training.optimiser import Optimiser
+from progrl.training.rows import episodes_row
 from progrl.training.scoring import Scorer
 from progrl.training.update import Group, policy_update
 from tests.builders import make_task, make_trajectory
@@ -179,7 +180,7 @@ def test_groups_without_signal_and_without_episodes_are_counted_apart() -> None:
         group([*lone_reward()[:1], *lost], config),
         group(lost, config),
     ]
-    row = _episodes_row(groups, [], config)
+    row = episodes_row(groups, [], config)
     assert (row["groups"], row["groups_zero_variance"], row["groups_invalid"]) == (5, 2, 2)
     assert (row["episodes"], row["faults"]) == (14, 4)
 

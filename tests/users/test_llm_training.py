@@ -11,7 +11,8 @@ from progrl.agent.seats import ModelAgent
 from progrl.dialogue.trajectories import record
 from progrl.embedding import HashedEncoder
 from progrl.seeds import Seed
-from progrl.training.grpo import GrpoTrainer, Row
+from progrl.training.grpo import GrpoTrainer
+from progrl.training.rows import Row
 from progrl.training.update import Group
 from progrl.users import llm_endpoint
 from progrl.users.llm import LlmUser
