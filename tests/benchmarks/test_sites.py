@@ -179,7 +179,7 @@ def test_the_right_answer_after_a_wrong_deed_is_no_success() -> None:
     game.step(ToolCall("look"))
     forum = Seen(game.step(ToolCall("look")).observation).ref("link", "Forum")
     seen = Seen(game.step(ToolCall("click", {"ref": forum})).observation)
-    post = next(ref for role, name, ref in seen.elements if role == "link" and "ovens" in name)
+    post = next(e.ref for e in seen.elements if e.role == "link" and "ovens" in e.name)
     seen = Seen(game.step(ToolCall("click", {"ref": post})).observation)
     assert not game.step(ToolCall("click", {"ref": seen.ref("button", "Vote for it")})).failed
     assert game.step(ToolCall("answer", {"text": right})).done
