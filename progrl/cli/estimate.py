@@ -40,6 +40,7 @@ def _table(told: dict[str, Any]) -> Table:
     if told["model"]:
         table.add_row("weights", f"{told['model']['weights']:,}")
         table.add_row("  of which trained", f"{told['model']['trained']:,}")
+    table.add_row("threads", f"{told['threads']}")
     for name, value in (told["memory"] or {}).items():
         shown = str(value) if name == "processes" else f"{value / 2**30:,.2f} GiB"
         table.add_row(f"memory: {name.replace('_', ' ')}", shown)

@@ -224,6 +224,8 @@ def stay_local(config: Config) -> None:
     """Set the environment that keeps libraries offline and torch on the configured threads."""
     for name, value in LOCAL.items():
         os.environ.setdefault(name, value)
+    if config.threads == "auto":
+        return
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(config.threads)
     if "torch" in sys.modules:

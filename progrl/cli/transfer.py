@@ -56,7 +56,7 @@ def transfer(
     from progrl.seeds import Seed
     from progrl.stages.parts import set_threads
 
-    set_threads(config)
+    set_threads(config, shared.project)
     results = _results(shared, config, folders, agent)
     evaluation, seed = config.evaluation, Seed.root(config.seed).child("transfer").value
     parts = {

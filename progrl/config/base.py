@@ -1,9 +1,9 @@
 """What all configuration models share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Strict
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, Strict
 
 
 class Section(BaseModel):
@@ -32,3 +32,17 @@ Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0, le=10)]
 Level = Annotated[int, Field(ge=1, le=5)]
+
+
+def _threads(value: object) -> object:
+    if value == "auto" or (type(value) is int and 1 <= value <= 1024):
+        return value
+    raise ValueError("Input should be a whole number from 1 to 1024, or auto")
+
+
+Threads = Annotated[
+    int | Literal["auto"],
+    PlainValidator(
+        _threads, json_schema_input_type=Annotated[int, Field(ge=1, le=1024)] | Literal["auto"]
+    ),
+]

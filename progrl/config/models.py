@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, Strict, model_validator
 
 from progrl.config.agent import AgentConfig, EncoderConfig, EngineConfig
-from progrl.config.base import Count, Fraction, Level, Names, Natural, Section
+from progrl.config.base import Count, Fraction, Level, Names, Natural, Section, Threads
 from progrl.config.orchestration import OrchestrationConfig
 from progrl.config.training import (
     CurriculumConfig,
@@ -169,8 +169,11 @@ class Config(Section):
     """What the agent is told about tools."""
     evaluation: EvaluationConfig
     """Stages `evaluate` and `register`."""
-    threads: Annotated[int, Field(ge=1, le=1024)]
-    """Torch threads; part of the configuration since sums depend on it in their last digits."""
+    threads: Threads
+    """Torch threads, of each process; part of the configuration since sums depend on it in their
+    last digits. `auto` measures which number is fastest for the model's shape as a stage begins,
+    and stays with it where the stage is resumed: on another machine results may then differ in
+    these digits."""
     processes: Annotated[int, Field(ge=1, le=1024)]
     """Processes among which warm start, GRPO and evaluation divide their work, each with `threads`.
     Part of the configuration for the same reason."""

@@ -70,6 +70,10 @@ def _model(target: str, defs: Mapping[str, Schema]) -> Schema:
 
 def _values(field: Schema) -> str:
     """What a key accepts, in words."""
+    if "anyOf" in field:
+        return "; or ".join(_values(one) for one in field["anyOf"])
+    if "const" in field:
+        return f"`{field['const']}`"
     if "enum" in field:
         return ", ".join(f"`{value}`" for value in field["enum"])
     if field["type"] == "array":

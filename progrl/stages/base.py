@@ -170,6 +170,11 @@ def is_done(stage: Stage, config: Config, root: Path) -> bool:
 
 def _run(stage: Stage, context: Context) -> Metrics:
     """Run a stage in as many processes as the configuration says, where it can be divided."""
+    if "threads" in stage.sections and context.config.threads == "auto":
+        from progrl.agent.threads import settled
+
+        settle = settled(context.config, context.project, context.work)
+        context = replace(context, config=settle)
     if not stage.divided or context.config.processes == 1:
         return stage.run(context)
     from progrl.stages.processes import together

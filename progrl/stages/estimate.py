@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from progrl.agent.shape import Shape, shape_of
+from progrl.agent.threads import threads_of
 from progrl.config import Config
 from progrl.config.agent import EmbeddedAgent, LoraTuning, VllmEngine
 from progrl.config.load import lay_over
@@ -187,8 +188,10 @@ def estimate(config: Config, project: Path, trial: bool = True) -> dict[str, Any
     elif config.engine.kind != "local":
         unknown["time"] = "the trial is of the local engine"
     else:
+        config = config.model_copy(update={"threads": threads_of(config, project)})
         rates = measure(config, project)
     return {
+        "threads": config.threads,
         "model": {"weights": shape.weights, "trained": shape.trained(config.agent)}
         if shape
         else None,
@@ -260,7 +263,7 @@ def measure(config: Config, project: Path) -> Rates:
     from progrl.stages.sft import agent_of, dialogues_of, encode
 
     small = lay_over(config, _TRIAL, "a trial")
-    set_threads(config)
+    set_threads(config, project)
     with TemporaryDirectory(prefix="progrl-trial-") as name:
         root = Path(name)
         context = Context(small, root, project, root / "runs")

@@ -42,7 +42,7 @@ Results = dict[str, dict[str, list[Result]]]
 def run(context: Context) -> Metrics:
     """Write metrics/evaluate.json and, in evaluation/, results and examples of dialogues."""
     config = context.config
-    set_threads(config)
+    set_threads(config, context.project)
     timings, clock = Timings(context.work), Clock()
     names = (*config.domains.train, *config.domains.held_out)
     benchmarks = {name: tasks_of(context, "test", (name,)) for name in names}

@@ -35,7 +35,7 @@ def run(context: Context) -> Metrics:
     """Write tasks, the ids of the test tasks, users, dialogues and metrics/generate.json."""
     config, seed = context.config, Seed.root(context.config.seed).child("generate")
     domains = domains_of(config)
-    set_threads(config)
+    set_threads(config, context.project)
     context.progress(0, 4, "tasks")
     splits = _tasks(domains, config, seed)
     check_disjoint(**{f"{name} {split}": tasks for (name, split), tasks in splits.items()})

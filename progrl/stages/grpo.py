@@ -51,7 +51,7 @@ def flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
 def run(context: Context) -> Metrics:
     """Write models/grpo, memory and metrics/grpo.jsonl."""
     config, root = context.config, context.root
-    set_threads(config)
+    set_threads(config, context.project)
     timings = Timings(context.work)
     model, codec = load_trained(root / STARTS[config.grpo.start], config.agent)
     splits = splits_of(context)

@@ -158,6 +158,7 @@ def engine_of(config: Config, model: "PreTrainedModel", project: Path) -> "Engin
     if not isinstance(given, VllmConfig):
         return LocalEngine(model, slots=given.slots, window=window, dtype=given.dtype)
     from progrl.agent.engines.vllm import VllmEngine
+    from progrl.agent.threads import threads_of
 
     return VllmEngine(
         model,
@@ -166,18 +167,25 @@ def engine_of(config: Config, model: "PreTrainedModel", project: Path) -> "Engin
         window=window,
         dtype=given.dtype,
         memory=given.memory,
-        threads=config.threads,
+        threads=threads_of(config, project),
         sleep=given.sleep,
     )
 
 
-def set_threads(config: Config) -> None:
-    """Fix what decides the order of floating-point sums: threads and algorithms, numpy's too."""
+def set_threads(config: Config, project: Path) -> None:
+    """Fix what decides the order of floating-point sums: threads and algorithms, numpy's too.
+
+    Args:
+        project: folder that paths in the configuration are relative to.
+    """
     import torch
     from threadpoolctl import threadpool_limits
 
-    threadpool_limits(config.threads)
-    torch.set_num_threads(config.threads)
+    from progrl.agent.threads import threads_of
+
+    threads = threads_of(config, project)
+    threadpool_limits(threads)
+    torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True, warn_only=True)
 
 

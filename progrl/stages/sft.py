@@ -40,7 +40,7 @@ UNTRAINED, MODEL, METRICS = "models/untrained", "models/sft", "metrics/sft.jsonl
 def run(context: Context) -> Metrics:
     """Write models/untrained, models/sft and metrics/sft.jsonl."""
     config, seed = context.config, Seed.root(context.config.seed).child("sft")
-    set_threads(config)
+    set_threads(config, context.project)
     timings = Timings(context.work)
     domains = domains_of(config)
     splits = splits_of(context)

@@ -148,3 +148,12 @@ def test_a_silent_tool_policy_learns_and_leaves_the_agent_as_it_is(
         assert not (off / model / "tools").exists()
     learned = [silent / "models" / m / "tools/policy.safetensors" for m in ("sft", "grpo")]
     assert file_digest(learned[0]) != file_digest(learned[1])
+
+
+def test_threads_by_measurement_are_noted_and_change_nothing_here(
+    first: Path, tmp_path: Path
+) -> None:
+    other = generate(tmp_path / "other", "threads=auto")
+    (note,) = (other / "runs" / "generate").glob("*/threads.json")
+    assert json.loads(note.read_text())["threads"] >= 1
+    assert digests(other) == digests(first)

@@ -39,6 +39,6 @@ def test_a_single_part_stays_as_it_is(items: list[int]) -> None:
 def test_sums_of_numpy_have_as_many_threads_as_the_configuration_says() -> None:
     config = load_config(ROOT / "params.yaml", overrides=["threads=1"])
     with threadpool_limits(2, user_api="blas"):
-        set_threads(config)
+        set_threads(config, ROOT)
         found = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
     assert found == {1}
