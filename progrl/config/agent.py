@@ -97,6 +97,15 @@ class LocalEngine(Section):
     """Of weights and cache while sampling."""
     max_tokens: Count
     """Most tokens of one agent message."""
+    compile: bool
+    """Compile the decode step for the model's shape: a second at the start, faster after. Needs a
+    C++ compiler and float32, and attends on one thread; results differ in their last digits."""
+
+    @model_validator(mode="after")
+    def _exact(self) -> Self:
+        if self.compile and self.dtype != "float32":
+            raise ValueError("compile: needs dtype float32")
+        return self
 
 
 class VllmEngine(Section):

@@ -113,7 +113,9 @@ def find_stage(name: str) -> Stage:
 
 
 def _modules(path: Path) -> list[Path]:
-    return sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    if not path.is_dir():
+        return [path]
+    return sorted(p for p in path.rglob("*") if p.suffix in (".py", ".cpp"))
 
 
 @cache

@@ -156,7 +156,9 @@ def engine_of(config: Config, model: "PreTrainedModel", project: Path) -> "Engin
     window = min(config.agent.window, model.config.max_position_embeddings)
     given = config.engine
     if not isinstance(given, VllmConfig):
-        return LocalEngine(model, slots=given.slots, window=window, dtype=given.dtype)
+        return LocalEngine(
+            model, slots=given.slots, window=window, dtype=given.dtype, compile=given.compile
+        )
     from progrl.agent.engines.vllm import VllmEngine
     from progrl.agent.threads import threads_of
 

@@ -201,12 +201,14 @@ class Decoder:
 
     def _rotation(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """cos and sin [tokens, 1, head_dim / 2] at the positions."""
-        needed = int(positions.max()) + 1
-        if needed > len(self._cos):
-            self._extend_tables(max(needed, 2 * len(self._cos), 256))
+        self._ensure_tables(int(positions.max()) + 1)
         return self._cos[positions].unsqueeze(1), self._sin[positions].unsqueeze(1)
 
-    def _extend_tables(self, length: int) -> None:
+    def _ensure_tables(self, needed: int) -> None:
+        """Make cos and sin, [positions, head_dim / 2], reach as far as `needed`."""
+        if needed <= len(self._cos):
+            return
+        length = max(needed, 2 * len(self._cos), 256)
         device = self._rotary.inv_freq.device  # where a trainer has moved it
         dummy = torch.empty(0, dtype=self.dtype, device=device)
         with torch.no_grad():

@@ -18,6 +18,7 @@ import torch
 from transformers import PreTrainedModel
 
 from progrl.agent.engines.batch import Batch, Statistics
+from progrl.agent.engines.compiled import CompiledDecoder
 from progrl.agent.engines.contracts import Sample, SamplingParams
 from progrl.agent.engines.conversation import BaseConversation
 from progrl.agent.engines.decoder import Decoder
@@ -75,6 +76,7 @@ class LocalEngine:
         window: most tokens of a conversation; the model's own limit by default.
         dtype: of weights and cache, "float32" or "bfloat16".
         share: conversations that open alike are computed once until they part.
+        compile: the decode step is compiled; needs a C++ compiler and float32.
 
     Raises:
         ConfigurationError: the model's architecture is not known, the window exceeds its limit, or
@@ -89,8 +91,9 @@ class LocalEngine:
         window: int | None = None,
         dtype: Literal["float32", "bfloat16"] = "float32",
         share: bool = True,
+        compile: bool = False,
     ) -> None:
-        decoder = Decoder(model, getattr(torch, dtype))
+        decoder = (CompiledDecoder if compile else Decoder)(model, getattr(torch, dtype))
         self.window = decoder.window if window is None else window
         if self.window > decoder.window:
             raise ConfigurationError(
