@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from progrl.agent.engines.compiled import find_compiler
 from speed.compare import VLLM, Readings, Way, compare, memory, middle, ratio
 from speed.plan import Found, Plan
 from speed.workload import Workload
 
-OURS = "progrl"
+OURS, COMPILED = "progrl", "progrl, compiled"
 PEERS = {
     "rollout_vs_hf_reread": "HF generate, re-reading",
     "rollout_vs_hf_cached": "HF generate, cache kept",
@@ -22,12 +23,17 @@ def ways_of(plan: Plan) -> dict[str, Way]:
     ways = {
         OURS: Way("ours.rollout", work, threads=threads),
         f"{OURS}, bfloat16": Way("ours.rollout", work, {"dtype": "bfloat16"}, threads=threads),
+        COMPILED: Way("ours.rollout", work, {"compile": True}, threads=threads),
         names[0]: Way("hf.reread", work, threads=threads),
         names[1]: Way("hf.cached", work, threads=threads),
         names[2]: Way("vllm.rollout", work, python=VLLM, threads=threads),
         "bounds": Way("machine.bounds", work, threads=threads),
     }
-    return {name: way for name, way in ways.items() if way.installed}
+    return {
+        name: way
+        for name, way in ways.items()
+        if way.installed and (name != COMPILED or find_compiler())
+    }
 
 
 def measure(plan: Plan) -> Found:
@@ -36,7 +42,9 @@ def measure(plan: Plan) -> Found:
     readings = compare(ways, plan.rounds)
     found = Found()
     for key, name in PEERS.items():
-        found.figures[key] = ratio(readings, name, OURS, plan.key) if name in ways else None
+        for ours, figure in ((OURS, key), (COMPILED, f"{key}_compiled")):
+            both = {name, ours} <= ways.keys()
+            found.figures[figure] = ratio(readings, name, ours, plan.key) if both else None
     if PEERS["rollout_vs_vllm_cpu"] not in ways:
         found.notes.append("vLLM is not installed: `make setup-vllm` does it.")
     bounds = {name: middle(readings["bounds"], name) for name in BOUNDS}

@@ -1,9 +1,11 @@
 """Training: GRPO steps beside TRL's, updates beside a plain loop, and what else a step has."""
 
+from progrl.agent.engines.compiled import find_compiler
 from speed.compare import PEER, Way, compare, memory, middle, ratio
+from speed.measures.rollout import COMPILED, OURS
 from speed.plan import Found, Plan
 
-OURS, TRL = "progrl", "TRL"
+TRL = "TRL"
 BATCH = 8
 """Episodes in one forward pass of TRL's update: of 8, 16 and 64 the fastest here."""
 
@@ -14,16 +16,19 @@ def grpo(plan: Plan) -> Found:
     ways = {
         OURS: Way("step.grpo", work, threads=threads),
         f"{OURS}, credit by tree": Way("step.grpo", work, {"credit": "tree"}, threads=threads),
+        COMPILED: Way("step.grpo", work, {"compile": True}, threads=threads),
         TRL: Way("trl.grpo", work, {"batch": BATCH}, PEER, threads),
         "retail": Way("domain.retail", work),
     }
+    if not find_compiler():
+        del ways[COMPILED]
     ways = {name: way for name, way in ways.items() if way.installed}
     readings = compare(ways, plan.rounds)
     retail = readings.pop("retail")
     found = Found()
-    found.figures["grpo_step_vs_trl"] = (
-        ratio(readings, TRL, OURS, plan.key) if TRL in ways else None
-    )
+    for ours, figure in ((OURS, "grpo_step_vs_trl"), (COMPILED, "grpo_step_vs_trl_compiled")):
+        both = {TRL, ours} <= ways.keys()
+        found.figures[figure] = ratio(readings, TRL, ours, plan.key) if both else None
     if TRL not in ways:
         found.notes.append("TRL is not installed: `make setup-speed` does it.")
     parts = {name: middle(retail, name) for name in ("environment", "user")}

@@ -42,18 +42,19 @@ def config_of(work: Workload, credit: str) -> Any:
     return load_config(PARAMS, None, [f"{key}={value}" for key, value in changes.items()])
 
 
-def grpo(work: Workload, credit: str = "equalized") -> Job:
+def grpo(work: Workload, credit: str = "equalized", **options: Any) -> Job:
     """Steps of the default job's trainer: episodes, advantages, update, new weights to the engine.
 
     Args:
         credit: how advantages are shared among tokens; `equalized` is what others do.
+        options: of the engine.
 
     Returns:
         A job whose facts are the seconds by part.
     """
     config, desk = config_of(work, credit), Desk()
     model, codec, user = model_of(work), DeskCodec(work), StaticUser()
-    engine = engine_of(work)
+    engine = engine_of(work, **options)
     agents = [
         ModelAgent(engine, codec, heat, work.sampled) for heat in (config.grpo.temperature, 0.0)
     ]

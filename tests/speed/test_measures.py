@@ -48,6 +48,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Row:
 
     for module in (rollout, turns, step, scaling):
         monkeypatch.setattr(module, "compare", compare)
+    for module in (rollout, step):
+        monkeypatch.setattr(module, "find_compiler", lambda: "g++")
     monkeypatch.setattr(Way, "installed", property(lambda way: True))
     return by_way
 
@@ -67,6 +69,7 @@ def test_rollouts_beside_their_peers_and_the_bound(told: Row) -> None:
     told |= {
         "hf.reread": {"cpu": 16.0},
         "hf.cached": {"cpu": 10.0},
+        "ours.rollout True": {"cpu": 1.0},
         "vllm.rollout": {"cpu": 1.0},
         "machine.bounds": {
             "gflops": 100.0,
@@ -81,6 +84,7 @@ def test_rollouts_beside_their_peers_and_the_bound(told: Row) -> None:
     assert rollout.traffic(work) == 448
     found = rollout.measure(Plan(work))
     assert found.figures["rollout_vs_hf_reread"] == 8.0
+    assert found.figures["rollout_vs_hf_reread_compiled"] == 16.0
     assert found.figures["rollout_vs_hf_cached"] == 5.0
     assert found.figures["rollout_vs_vllm_cpu"] == 0.5
     # Memory is so slow here that multiplying counts for nothing: 448e-6 s of 2 s.
@@ -97,8 +101,10 @@ def test_a_peer_that_is_not_there_is_null(told: Row, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(step, "PEER", "speed's")
     told["domain.retail"] = {"environment": 1.0, "user": 1.0, "turns": 4}
     told["step.grpo"] = told["step.grpo tree"] = {"rollout": 1.0, "update": 1.0}
+    monkeypatch.setattr(rollout, "find_compiler", lambda: None)
     played, stepped = rollout.measure(Plan()), step.grpo(Plan())
     assert played.figures["rollout_vs_vllm_cpu"] is None
+    assert played.figures["rollout_vs_hf_reread_compiled"] is None
     assert stepped.figures["grpo_step_vs_trl"] is None
     assert "setup-vllm" in played.notes[0] and "setup-speed" in stepped.notes[0]
 

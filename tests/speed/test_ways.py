@@ -19,6 +19,7 @@ PARAMS = Path(__file__).parents[2] / "params.yaml"
 WAYS: list[tuple[str, dict[str, Any], dict[str, float]]] = [
     ("ours.rollout", {}, {"tokens": 96}),
     ("ours.rollout", {"latency": 0.001, "dtype": "bfloat16"}, {"tokens": 96}),
+    ("ours.rollout", {"compile": True}, {"tokens": 96}),
     ("hf.reread", {}, {"tokens": 96}),
     ("hf.cached", {}, {"tokens": 96}),
     ("sft.train", {}, {"tokens": 200}),

@@ -85,9 +85,14 @@ class CompiledDecoder(Decoder):
         self._kernel.norm(*x.shape, *given)
 
 
+def find_compiler() -> str | None:
+    """The C++ compiler that `CXX` names or the PATH has, if any."""
+    return next(filter(None, map(shutil.which, (os.environ.get("CXX", ""), *_COMPILERS))), None)
+
+
 def _compiled(heads: int, kv_heads: int, head_dim: int) -> Any:
     """The kernel for a shape, loaded."""
-    compiler = next(filter(None, map(shutil.which, (os.environ.get("CXX", ""), *_COMPILERS))), None)
+    compiler = find_compiler()
     if compiler is None:
         raise ConfigurationError(
             "engine.compile: needs a C++ compiler, and there is no g++ or clang++ on the PATH. "
