@@ -152,6 +152,8 @@ def read_json(path: Path) -> Any:
         return json.loads(_read(path))
     except json.JSONDecodeError as error:
         raise DataError(f"{path}, line {error.lineno}: not valid JSON ({error.msg}).") from None
+    except RecursionError:
+        raise DataError(f"{path}: no JSON of ours, for it is nested too deeply.") from None
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, Any]]:
@@ -169,6 +171,10 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, Any]]:
                 raise DataError(
                     f"{path}, line {number}: not valid JSON ({error.msg}). "
                     "Mend or remove the line, or run the stage that writes the file again."
+                ) from None
+            except RecursionError:
+                raise DataError(
+                    f"{path}, line {number}: no JSON of ours, for it is nested too deeply."
                 ) from None
 
 

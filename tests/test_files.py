@@ -278,3 +278,12 @@ with files.new_folder(root / "tasks") as folder:
     left = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*"))
     assert left == ["other.json", "tasks", "tasks/a.jsonl"]
     assert (tmp_path / "tasks" / "a.jsonl").read_text() == "kept"
+
+
+def test_what_is_nested_too_deeply_is_no_json_of_ours(tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 200_000)
+    with pytest.raises(DataError, match="nested too deeply"):
+        files.read_json(path)
+    with pytest.raises(DataError, match=r"line 1.*nested too deeply"):
+        list(files.read_jsonl(path))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from progrl.agent.shape import Shape, shape_of
 from progrl.config import Config
-from progrl.errors import ConfigurationError
+from progrl.errors import ConfigurationError, DataError
 from progrl.files import read_json, write_json
 from progrl.ranks import launched
 
@@ -75,7 +75,11 @@ def settled(config: Config, project: Path, work: Path) -> Config:
     note = work / "threads.json"
     if not note.exists():
         write_json(note, {"threads": threads_of(config, project)})
-    return config.model_copy(update={"threads": read_json(note)["threads"]})
+    kept = read_json(note)
+    threads = kept.get("threads") if isinstance(kept, dict) else None
+    if type(threads) is not int or threads < 1:
+        raise DataError(f"{note}: no number of threads. Remove it, and they are measured again.")
+    return config.model_copy(update={"threads": threads})
 
 
 def fewest_near_best(seconds: Mapping[int, float]) -> int:

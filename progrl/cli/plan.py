@@ -57,6 +57,10 @@ def plan(
 
     if seed is not None and choice == "argmax":
         raise ConfigurationError("--seed has no effect: nothing is drawn with --choice argmax.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ConfigurationError("The text is not valid UTF-8.") from None
     config = shared.config()
     stay_local(config)
     tools = domain_of(config, domain).tools

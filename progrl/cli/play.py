@@ -99,7 +99,8 @@ def play(
             )
         seat, user = agent_of(shared, config, agent, 0.0), HumanUser(AskUser(view))
         show(Text(TO_USER, "italic"), *briefing(view), spoken("user", chosen.query))
-    signal.signal(signal.SIGINT, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     try:
         trajectory = asyncio.run(play_episode(spec, domain, seat, user, Clock()))
     except Quit:
@@ -128,9 +129,10 @@ def spec_of(
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """Python would wait for the thread that waits for the person's line."""
-    sys.stderr.write("\nInterrupted.\n")
+    word = "Interrupted." if number == signal.SIGINT else "Terminated."
+    sys.stderr.write(f"\n{word}\n")
     sys.stderr.flush()
-    os._exit(130)
+    os._exit(128 + number)
 
 
 def show(*lines: Text) -> None:

@@ -176,7 +176,8 @@ def _explain(error: ValidationError, tree: Tree, source: str) -> str:
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":
             message = "unknown key, or one that has no effect with the chosen kind"
-            meant = nearest(path[-1], _known_keys())
+            known = _known_keys()
+            meant = "" if path[-1] in known else nearest(path[-1], known)
             message += f"; {meant}" if meant else ""
         elif item["type"] == "missing":
             message = "missing"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 _NAMES = {"dimension", "store_above", "similar_above", "added", "patterns", "retrieved", "serials"}
-_FORM_ERROR = (KeyError, TypeError, ValueError)
+_FORM_ERROR = (KeyError, OverflowError, TypeError, ValueError)
 
 
 class LongTermMemory:
@@ -189,8 +189,8 @@ class LongTermMemory:
             memory = cls(
                 about["dimension"],
                 about.pop("capacity"),
-                about["store_above"],
-                about["similar_above"],
+                float(about["store_above"]),
+                float(about["similar_above"]),
             )
             check_names({**about, "patterns": rows}, _NAMES, "long-term memory")
             memory._fill({**about, "patterns": rows}, vectors)

@@ -61,7 +61,7 @@ class FoldedPolicies:
         """
         about = read_json(folder / FOLDS)
         count = about.get("folds") if isinstance(about, dict) else None
-        if count is None or about.get("version") != VERSION:
+        if type(count) is not int or count < 0 or about.get("version") != VERSION:
             raise CheckpointError(
                 f"{folder / FOLDS}: no folds of version {VERSION}. Fit the tool policy again."
             )

@@ -3,14 +3,15 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from progrl.config.base import Count, Section
+from progrl.config.base import Section
 from progrl.config.orchestration import ClosedHead, ContextConfig, HeadConfig
 from progrl.embedding import Encoder
 from progrl.errors import CheckpointError, ConfigurationError
@@ -22,11 +23,14 @@ VERSION: Literal[1] = 1
 ABOUT, WEIGHTS = "policy.json", "policy.safetensors"
 
 
+_Size = Annotated[int, Field(ge=1, le=2**31)]  # above it torch counts bytes beyond its range
+
+
 class _About(Section):
     version: Literal[1]
     encoder: str
-    dimension: Count
-    width: Count
+    dimension: _Size
+    width: _Size
     context: ContextConfig
     head: HeadConfig
     tools: tuple[Card, ...]

@@ -74,6 +74,25 @@ def fit_tools(
     return fit_folds(policy, catalogues, dialogues, encoder, similar, seed, parts=heard)
 
 
+def check_fitted(policies: FoldedPolicies, config: LearnedTools, folder: Path) -> None:
+    """ConfigurationError where a model's tool policies were fitted with other settings."""
+    asked, whole = config.policy, policies.whole
+    pairs = {
+        "context": (whole.context, asked.context),
+        "head": (whole.head, asked.head),
+        "width": (whole.width, asked.width),
+    }
+    if isinstance(config, LearnedAdvice):  # which asks the policies without a part
+        pairs["folds"] = (len(policies.parts), asked.folds)
+    wrong = [name for name, (fitted, wanted) in pairs.items() if fitted != wanted]
+    if wrong:
+        raise ConfigurationError(
+            f"{folder}: its tool policy was fitted with other orchestration.policy."
+            f"{', '.join(wrong)} than this configuration has. Set them as they were, or run "
+            "`progrl sft` again with this section orchestration."
+        )
+
+
 def advisors(
     config: OrchestrationConfig,
     policies: FoldedPolicies | None,
@@ -137,7 +156,7 @@ def tools_of(folder: Path) -> Path:
     """The folder of the tool policy in a model's folder; ConfigurationError if there is none."""
     if not (folder / TOOLS).is_dir():
         raise ConfigurationError(
-            f"{folder} has no tool policy, so there is nobody to advise it. Train it with this "
-            "section orchestration, or use it with orchestration.kind=off."
+            f"{folder} has no tool policy, which this orchestration needs. Train it with this "
+            "section orchestration, from `progrl sft` on, or use it with orchestration.kind=off."
         )
     return folder / TOOLS

@@ -15,7 +15,14 @@ from progrl.files import file_digest, write_json, write_jsonl
 from progrl.orchestration import FoldedPolicies, Improver, Orchestrator
 from progrl.seeds import Seed
 from progrl.stages.advice import MEMORY as RECALLED
-from progrl.stages.advice import TOOLS, Advisors, advisors, catalogues_of, tools_of
+from progrl.stages.advice import (
+    TOOLS,
+    Advisors,
+    advisors,
+    catalogues_of,
+    check_fitted,
+    tools_of,
+)
 from progrl.stages.base import Context, Metrics, Stage
 from progrl.stages.parts import (
     TASKS,
@@ -138,6 +145,7 @@ def _learning(
     if not isinstance(config, LearnedTools):
         return None, advisors(config, None, None, seed)
     policies = FoldedPolicies.load(tools_of(folder))
+    check_fitted(policies, config, folder)
     orchestrator = Orchestrator(encoder)
     catalogues = catalogues_of(context, domains, encoder)
     improver = Improver(policies, config.policy.improvement, catalogues, encoder)

@@ -9,7 +9,7 @@ from progrl.agent import threads
 from progrl.agent.shape import shape_of
 from progrl.agent.threads import counts, fewest_near_best, measure, settled, threads_of
 from progrl.config import Config, load_config
-from progrl.errors import ConfigurationError
+from progrl.errors import ConfigurationError, DataError
 from progrl.files import read_json
 
 ROOT = Path(__file__).parents[2]
@@ -71,3 +71,10 @@ def test_where_it_cannot_be_measured_a_number_is_asked_for(
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ConfigurationError, match=r"launcher.*give a number"):
         threads_of(auto(), ROOT)
+
+
+@pytest.mark.parametrize("kept", ["{}", "[]", '{"threads": 0}', '{"threads": "x"}', "{", "null"])
+def test_a_damaged_note_of_what_was_measured_is_told(kept: str, tmp_path: Path) -> None:
+    (tmp_path / "threads.json").write_text(kept)
+    with pytest.raises(DataError, match=r"threads\.json"):
+        settled(auto(), ROOT, tmp_path)

@@ -57,6 +57,7 @@ def test_what_cannot_work_is_said(run: Run, policy: str, tmp_path: Path) -> None
     for args, words in (
         ((*plan, "--policy", str(tmp_path / "none"), *TINY), "no such file"),
         ((*plan, "--policy", policy, "--seed", "1", *TINY), "has no effect"),
+        (("plan", "\udcff", *plan[2:], "--policy", policy, *TINY), "not valid UTF-8"),
         ((*plan, "--policy", policy, "--memory", str(tmp_path / "memory"), *TINY), "7-d vectors"),
         ((*plan, "--policy", policy), "fitted with the encoder hashed-256"),
     ):

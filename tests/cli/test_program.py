@@ -264,3 +264,25 @@ def test_a_reader_that_has_gone_is_no_error(root: Path) -> None:
     done = subprocess.run(["bash", "-c", line], cwd=root, capture_output=True, text=True)
     assert done.stdout == "seed: 1\n"
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGINT, 130, "Interrupted."), (signal.SIGTERM, 143, "Terminated.")],
+)
+def test_signals_end_a_game_that_waits_for_a_person(
+    number: signal.Signals, code: int, said: str, root: Path
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "progrl.cli", "play", "function"],
+        cwd=root,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    while b"you:" not in process.stdout.read1():
+        pass
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err.decode().strip().splitlines()[-1]) == (code, said)

@@ -1,3 +1,4 @@
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -239,6 +240,14 @@ def test_damaged_folders_are_refused(tmp_path: Path) -> None:
         load_after("vectors.safetensors", lambda content: content[:-4])
     with pytest.raises(DataError, match="damaged"):
         load_after("patterns.jsonl", lambda content: content.split(b"\n", 1)[1])
+    for name, value in ((b"similar_above", b'"x"'), (b"serials", b"[%d]" % 10**30)):
+        with pytest.raises(DataError, match="damaged"):
+            load_after(
+                "memory.json",
+                lambda content, name=name, value=value: re.sub(
+                    rb'"%s": ([^\[,]+|\[[^]]*\])' % name, b'"%s": %s' % (name, value), content
+                ),
+            )
     with pytest.raises(DataError, match="line 2"):
         load_after("patterns.jsonl", lambda content: content.replace(b"}\n{", b"}\n{,", 1))
     with pytest.raises(DataError, match="version 1"):

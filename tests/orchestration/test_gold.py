@@ -10,9 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from progrl.config.orchestration import HintAdvice, SilentAdvice
 from progrl.dialogue.messages import Say, ToolCall
 from progrl.dialogue.trajectories import Trajectory, Turn
-from progrl.errors import CheckpointError, DataError
+from progrl.errors import CheckpointError, ConfigurationError, DataError
 from progrl.files import file_digest
 from progrl.orchestration import (
     Catalogue,
@@ -24,6 +25,7 @@ from progrl.orchestration import (
     tool_of,
 )
 from progrl.orchestration.decisions import decide, used_tools
+from progrl.stages.advice import check_fitted
 from tests.builders import make_trajectory
 from tests.orchestration.desk import (
     CATALOGUES,
@@ -129,9 +131,10 @@ def test_folds_come_back_as_they_were(tmp_path: Path) -> None:
     learned("closed").save(tmp_path / "p" / "without-1")
     with pytest.raises(CheckpointError, match="not of one fit"):
         FoldedPolicies.load(tmp_path / "p")
-    (tmp_path / "p" / "folds.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="no folds"):
-        FoldedPolicies.load(tmp_path / "p")
+    for about in ("{}", '{"version": 1, "folds": "x"}', '{"version": 1, "folds": -1}'):
+        (tmp_path / "p" / "folds.json").write_text(about)
+        with pytest.raises(CheckpointError, match="no folds"):
+            FoldedPolicies.load(tmp_path / "p")
 
 
 def test_where_nobody_gets_hints_the_whole_alone_is_fitted() -> None:
@@ -142,3 +145,18 @@ def test_where_nobody_gets_hints_the_whole_alone_is_fitted() -> None:
     assert alone.saw(0, few[0].task_id)
     for name, weight in alone.whole.state_dict().items():
         assert torch.equal(weight, with_parts.whole.state_dict()[name])
+
+
+def test_policies_fitted_with_other_settings_are_not_used() -> None:
+    few = dialogues("train", 200)[:40]
+    config = HintAdvice(kind="hint", top=2, drop=0.0, policy=configured(steps=5))
+    with_parts = fit_folds(config.policy, CATALOGUES, few, ENCODER, SIMILAR, SEED)
+    alone = FoldedPolicies(with_parts.whole, ())
+    check_fitted(with_parts, config, Path("models/sft"))
+    silent = SilentAdvice(kind="silent", policy=config.policy)
+    check_fitted(alone, silent, Path("models/sft"))
+    with pytest.raises(ConfigurationError, match=r"models/sft: .*policy\.folds than.*progrl sft"):
+        check_fitted(alone, config, Path("models/sft"))
+    other = configured("closed", steps=5).model_copy(update={"width": 33})
+    with pytest.raises(ConfigurationError, match=r"policy\.head, width than"):
+        check_fitted(alone, SilentAdvice(kind="silent", policy=other), Path("models/sft"))

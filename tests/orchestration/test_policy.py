@@ -136,6 +136,8 @@ def test_it_comes_back_as_it_was(head: str, tmp_path: Path) -> None:
         (lambda about: about.update(width=65), "of shape"),
         (lambda about: about.update(dimension=10**9), "of shape"),
         (lambda about: about.update(dimension=-1), "dimension"),
+        (lambda about: about.update(width=10**18), "width"),
+        (lambda about: about.update(width=10**30), "width"),
         (lambda about: about.update(version=2), "version"),
         (lambda about: about.pop("tools"), "tools"),
         (lambda about: about["tools"].pop(), "of shape"),
