@@ -36,7 +36,12 @@ SplitName = Annotated[Split, typer.Option(help="Where the tasks come from.")]
 SeedOption = Annotated[int | None, typer.Option(min=0, help="Instead of the configuration's.")]
 Horizon = Annotated[int | None, typer.Option(min=1, help="Most agent turns.")]
 Root = Annotated[
-    Path, typer.Option(help="Folder with data/users as `progrl generate` wrote it, if it did.")
+    Path,
+    typer.Option(
+        help="Folder with data/users as `progrl generate` wrote it, if it did.",
+        exists=True,
+        file_okay=False,
+    ),
 ]
 
 
