@@ -302,7 +302,8 @@ def _rollout_rate(config: Config, engine: "Engine", dialogues: "Sequence[Example
         for turn, (read, sampled) in enumerate(turns):
             conversation.extend(read)
             params = SamplingParams(1.0, sampled, frozenset(), 1000 * number + turn)
-            counted += len(read) + len((await conversation.sample(params)).ids)
+            sample = await conversation.sample(params)
+            counted += len(read) + len(sample.ids)  # not before others have had their turn
         conversation.close()
 
     async def talks() -> None:

@@ -10,12 +10,15 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from progrl.agent.engines.local import LocalEngine
 from progrl.agent.model import make_model, save_model
 from progrl.agent.shape import KNOWN, Shape, shape_of
 from progrl.config import load_config
 from progrl.dialogue.compact import CompactCodec, train_tokenizer
 from progrl.errors import DataError
+from progrl.stages import estimate as stage
 from progrl.stages.estimate import estimate, too_large
+from progrl.training.batching import Example
 
 MEMORY_FACTOR = 2.0
 """How far the estimated bytes may be from those measured, either way."""
@@ -134,3 +137,16 @@ def test_a_servers_memory_is_its_own(tmp_path: Path) -> None:
     told = estimate(load_config(profile="qwen3-0.6b"), tmp_path, trial=False)
     assert (told["memory"]["engine_weights"], told["memory"]["engine_cache"]) == (0, 0)
     assert "30% of its device" in told["unknown"]["memory of the engine"]
+
+
+def test_a_rate_counts_the_tokens_of_all_conversations(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model(
+        vocabulary=64, hidden=32, layers=1, heads=1, head_dim=32, ffn=32, window=64, seed=1
+    )
+    config = load_config(profile="tiny")  # 16 episodes at once
+    dialogue = Example([7] * 6, [False, False, True, True, False, True])
+    ticks = iter(range(9))
+    monkeypatch.setattr(stage, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    monkeypatch.setattr(stage, "_SECONDS", 1.5)  # so one round of all, and three ticks
+    rate = stage._rollout_rate(config, LocalEngine(model, slots=16), [dialogue])
+    assert rate * 3 == pytest.approx(16 * 6)
