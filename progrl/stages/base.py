@@ -138,7 +138,11 @@ def input_hash(stage: Stage, config: Config, root: Path) -> str:
         path = root / name
         if not path.exists():
             writer = next((s for s in NAMES if name in find_stage(s).outputs), None)
-            hint = f"Run `progrl {writer}` (or `dvc repro {writer}`) first." if writer else ""
+            hint = (
+                f"Run `progrl {writer}` with the same options (or `dvc repro {writer}`) first."
+                if writer
+                else ""
+            )
             raise DataError(f"{path}: missing, and stage {stage.name} reads it. {hint}".strip())
         inputs[name] = file_digest(path)
     sections = {name: tree[name] for name in stage.sections}
