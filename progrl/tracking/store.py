@@ -16,6 +16,7 @@ from progrl.tracking.secrets import redacted
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+_URI = "MLFLOW_TRACKING_URI"
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
@@ -58,7 +59,7 @@ class Store:
 
 def tracking_uri(project: Path) -> str:
     """MLFLOW_TRACKING_URI where it is set, else a SQLite file in the project's `.state/`."""
-    return os.environ.get("MLFLOW_TRACKING_URI") or _local(project)
+    return os.environ.get(_URI) or _local(project)
 
 
 def _local(project: Path) -> str:
@@ -87,7 +88,10 @@ def open_store(project: Path, experiment: str) -> Store:
         from mlflow import MlflowClient
 
         # Some calls of a client look at these instead of at the client's own.
+        given = os.environ.get(_URI)
         mlflow.set_tracking_uri(uri)
+        if given is None:  # it has set the variable, which would hold for other projects too
+            os.environ.pop(_URI, None)
         mlflow.set_registry_uri(uri)
         client = MlflowClient(tracking_uri=uri, registry_uri=uri)
         found = client.get_experiment_by_name(experiment)

@@ -267,3 +267,10 @@ def test_a_user_error_is_passed_on_and_the_run_fails(
     with pytest.raises(ProgrlError, match="mend this"):
         run_stage(make_stage(wrong), config, project, project, open_run=open_run)
     assert _runs(store)["sft"].info.status == "FAILED"
+
+
+def test_a_project_does_not_open_the_store_of_the_one_before(store: Store, tmp_path: Path) -> None:
+    other = open_store(tmp_path / "other", "progrl")
+    assert other.uri != store.uri
+    assert other.client.search_runs([other.experiment]) == []
+    assert "MLFLOW_TRACKING_URI" not in os.environ
