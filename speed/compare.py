@@ -50,7 +50,12 @@ class Way:
 
     @property
     def installed(self) -> bool:
-        """Its environment is there."""
+        """Its environment is there, and a compiler where it compiles."""
+        if self.options.get("compile"):
+            from progrl.agent.engines import compiled
+
+            if compiled.find_compiler() is None:
+                return False
         return Path(self.python).exists()
 
 
@@ -137,6 +142,11 @@ def ratio(readings: Readings, slow: str, fast: str, key: str = "cpu") -> float:
     """How many times as long `slow` takes: the median over rounds of the rounds' ratios."""
     pairs = zip(readings[slow], readings[fast], strict=True)
     return median(a[key] / b[key] for a, b in pairs)
+
+
+def versus(readings: Readings, slow: str, fast: str, key: str) -> float | None:
+    """`ratio`; None where one of the two is not installed."""
+    return ratio(readings, slow, fast, key) if {slow, fast} <= readings.keys() else None
 
 
 def memory(readings: Sequence[Reading]) -> dict[str, float]:

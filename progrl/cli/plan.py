@@ -51,7 +51,7 @@ def plan(
     """Plan the tools for a query: in which order, how surely, and what to try if one fails."""
     from progrl.memory import LongTermMemory
     from progrl.orchestration import Orchestrator, ToolPolicy
-    from progrl.stages.advice import MEMORY
+    from progrl.stages.advice import recalled_by
     from progrl.stages.base import Context
     from progrl.stages.parts import encoder_of
 
@@ -65,9 +65,9 @@ def plan(
     stay_local(config)
     tools = domain_of(config, domain).tools
     learned = ToolPolicy.load(policy)
-    own = policy / MEMORY
-    memory = memory or (own if own.exists() else None)
-    recalled = LongTermMemory.load(memory, read_only=True) if memory is not None else None
+    recalled = (
+        LongTermMemory.load(memory, read_only=True) if memory is not None else recalled_by(policy)
+    )
     root = Path()
     encoder = encoder_of(Context(config, root, shared.project, root / "runs"))
     made = Orchestrator(encoder, recalled).plan(

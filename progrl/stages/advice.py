@@ -133,10 +133,14 @@ def advisor_of(
     if not isinstance(config, LearnedAdvice):
         return advisors(config, None, None, seed).probing
     policy = ToolPolicy.load(tools_of(folder))
-    recalled = folder / TOOLS / MEMORY
-    memory = LongTermMemory.load(recalled, read_only=True) if recalled.exists() else None
-    orchestrator = Orchestrator(encoder_of(context), memory)
+    orchestrator = Orchestrator(encoder_of(context), recalled_by(folder / TOOLS))
     return PolicyAdvisor(config, orchestrator, lambda task: policy, 0.0, seed)
+
+
+def recalled_by(policy: Path) -> LongTermMemory | None:
+    """What the tool policy of a folder recalls, to read it alone; None where it has nothing."""
+    folder = policy / MEMORY
+    return LongTermMemory.load(folder, read_only=True) if folder.exists() else None
 
 
 def compared(config: Config) -> dict[str, OrchestrationConfig]:

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from progrl.agent.engines.compiled import find_compiler
-from speed.compare import VLLM, Readings, Way, compare, memory, middle, ratio
+from speed.compare import VLLM, Readings, Way, compare, memory, middle, ratio, versus
 from speed.plan import Found, Plan
 from speed.workload import Workload
 
@@ -29,11 +28,7 @@ def ways_of(plan: Plan) -> dict[str, Way]:
         names[2]: Way("vllm.rollout", work, python=VLLM, threads=threads),
         "bounds": Way("machine.bounds", work, threads=threads),
     }
-    return {
-        name: way
-        for name, way in ways.items()
-        if way.installed and (name != COMPILED or find_compiler())
-    }
+    return {name: way for name, way in ways.items() if way.installed}
 
 
 def measure(plan: Plan) -> Found:
@@ -42,9 +37,8 @@ def measure(plan: Plan) -> Found:
     readings = compare(ways, plan.rounds)
     found = Found()
     for key, name in PEERS.items():
-        for ours, figure in ((OURS, key), (COMPILED, f"{key}_compiled")):
-            both = {name, ours} <= ways.keys()
-            found.figures[figure] = ratio(readings, name, ours, plan.key) if both else None
+        found.figures[key] = versus(readings, name, OURS, plan.key)
+        found.figures[f"{key}_compiled"] = versus(readings, name, COMPILED, plan.key)
     if PEERS["rollout_vs_vllm_cpu"] not in ways:
         found.notes.append("vLLM is not installed: `make setup-vllm` does it.")
     bounds = {name: middle(readings["bounds"], name) for name in BOUNDS}

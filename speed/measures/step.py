@@ -1,7 +1,6 @@
 """Training: GRPO steps beside TRL's, updates beside a plain loop, and what else a step has."""
 
-from progrl.agent.engines.compiled import find_compiler
-from speed.compare import PEER, Way, compare, memory, middle, ratio
+from speed.compare import PEER, Way, compare, memory, middle, ratio, versus
 from speed.measures.rollout import COMPILED, OURS
 from speed.plan import Found, Plan
 
@@ -20,15 +19,12 @@ def grpo(plan: Plan) -> Found:
         TRL: Way("trl.grpo", work, {"batch": BATCH}, PEER, threads),
         "retail": Way("domain.retail", work),
     }
-    if not find_compiler():
-        del ways[COMPILED]
     ways = {name: way for name, way in ways.items() if way.installed}
     readings = compare(ways, plan.rounds)
     retail = readings.pop("retail")
     found = Found()
-    for ours, figure in ((OURS, "grpo_step_vs_trl"), (COMPILED, "grpo_step_vs_trl_compiled")):
-        both = {TRL, ours} <= ways.keys()
-        found.figures[figure] = ratio(readings, TRL, ours, plan.key) if both else None
+    found.figures["grpo_step_vs_trl"] = versus(readings, TRL, OURS, plan.key)
+    found.figures["grpo_step_vs_trl_compiled"] = versus(readings, TRL, COMPILED, plan.key)
     if TRL not in ways:
         found.notes.append("TRL is not installed: `make setup-speed` does it.")
     parts = {name: middle(retail, name) for name in ("environment", "user")}

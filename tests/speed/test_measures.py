@@ -48,8 +48,6 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Row:
 
     for module in (rollout, turns, step, scaling):
         monkeypatch.setattr(module, "compare", compare)
-    for module in (rollout, step):
-        monkeypatch.setattr(module, "find_compiler", lambda: "g++")
     monkeypatch.setattr(Way, "installed", property(lambda way: True))
     return by_way
 
@@ -95,13 +93,13 @@ def test_rollouts_beside_their_peers_and_the_bound(told: Row) -> None:
 
 def test_a_peer_that_is_not_there_is_null(told: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     told["machine.bounds"] = dict.fromkeys(rollout.BOUNDS, 1.0)
-    monkeypatch.setattr(Way, "installed", property(lambda way: way.python not in gone))
+    there = property(lambda way: way.python not in gone and not way.options.get("compile"))
+    monkeypatch.setattr(Way, "installed", there)
     gone = {"speed's", "vllm's"}
     monkeypatch.setattr(rollout, "VLLM", "vllm's")
     monkeypatch.setattr(step, "PEER", "speed's")
     told["domain.retail"] = {"environment": 1.0, "user": 1.0, "turns": 4}
     told["step.grpo"] = told["step.grpo tree"] = {"rollout": 1.0, "update": 1.0}
-    monkeypatch.setattr(rollout, "find_compiler", lambda: None)
     played, stepped = rollout.measure(Plan()), step.grpo(Plan())
     assert played.figures["rollout_vs_vllm_cpu"] is None
     assert played.figures["rollout_vs_hf_reread_compiled"] is None

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from progrl.agent.engines import compiled
 from progrl.config import load_config
 from speed.compare import PEER, VLLM, Way, WayFailed, compare, started
 from speed.worker import find, serve
@@ -114,3 +115,9 @@ def test_vllm_plays_the_same_conversations() -> None:
     shape = Shape(64, 64, 2, 2, 2, 32, 64)  # vLLM has no kernels for narrower heads
     with started(Way("vllm.rollout", Workload(4, 2, 6, 4, 4, shape), python=VLLM)) as run:
         assert run()["tokens"] == 32
+
+
+def test_what_compiles_is_not_there_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "find_compiler", lambda: None)
+    assert Way("ours.rollout", TINY).installed
+    assert not Way("ours.rollout", TINY, {"compile": True}).installed
