@@ -36,7 +36,7 @@ def test_a_lost_episode_is_no_part_of_its_groups_baseline(tmp_path: Path) -> Non
     with serving(server), serving(proxy):
         calm = LlmUser(settings(server.base_url), tmp_path / "calm")
         whole = world(user=calm, in_flight=64).play(given, model_agent(64))
-        user = LlmUser(settings(proxy.base_url, retries=0, timeout=0.6), tmp_path / "rough")
+        user = LlmUser(settings(proxy.base_url, retries=0, timeout=2.0), tmp_path / "rough")
         holed = world(user=user, in_flight=64).play(given, model_agent(64))
         calm.close()
         user.close()
@@ -62,7 +62,7 @@ def test_grpo_goes_on_and_counts_what_it_lost(tmp_path: Path) -> None:
     server, rows = Server(helpful), list[Row]()
     proxy = Proxy(server, rate=0.3)
     with serving(server), serving(proxy):
-        user = LlmUser(settings(proxy.base_url, retries=0, timeout=0.6), tmp_path)
+        user = LlmUser(settings(proxy.base_url, retries=0, timeout=2.0), tmp_path)
         plain = world(user=user)
         kept = NotedWorld(plain.domains, plain.users, plain.draw, plain.in_flight)
         agent = model_agent()
