@@ -98,8 +98,8 @@ class LocalEngine(Section):
     max_tokens: Count
     """Most tokens of one agent message."""
     compile: bool
-    """Compile the decode step for the model's shape: a second at the start, faster after. Needs a
-    C++ compiler and float32, and attends on one thread; results differ in their last digits."""
+    """Compile the layers for the model's shape: a second at the start, much faster after. Needs a
+    C++ compiler and float32, and computes on one thread; results differ in their last digits."""
 
     @model_validator(mode="after")
     def _exact(self) -> Self:

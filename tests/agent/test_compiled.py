@@ -1,4 +1,4 @@
-"""The compiled decode step: the same as the other, up to rounding, for every kind of model."""
+"""The compiled decoder: the same as the other, up to rounding, for every kind of model."""
 
 import asyncio
 from pathlib import Path
@@ -33,15 +33,18 @@ def grouped() -> Any:
 @pytest.mark.parametrize(
     "model", [qwen3(), qwen3(kv_heads=1), qwen2(), grouped()], ids=["qwen3", "one", "two", "wide"]
 )
-def test_it_decodes_what_the_other_decodes(model: Any) -> None:
+def test_it_computes_what_the_other_computes(model: Any) -> None:
     plain, fast = Decoder(model, torch.float32), CompiledDecoder(model, torch.float32)
     random = np.random.default_rng(1)
     counts = np.array([1, 15, 16, 33, 120])  # around what the kernel takes at once; one grows
     caches = [decoder.new_cache(7) for decoder in (plain, fast)]
     with torch.inference_mode():
         read = random.integers(10, VOCABULARY, counts.sum())
-        for decoder, cache in zip((plain, fast), caches, strict=True):
-            decoder.read(cache, np.arange(5), counts, read)
+        one, other = (
+            d.read(c, np.arange(5), counts, read)
+            for d, c in zip((plain, fast), caches, strict=True)
+        )
+        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-4)
         for step in range(12):
             slots = np.array([0, 1, 2, 3, 4] if step % 3 else [0, 2, 4])
             ids = random.integers(10, VOCABULARY, len(slots))
@@ -50,9 +53,36 @@ def test_it_decodes_what_the_other_decodes(model: Any) -> None:
             )
             torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-4)
     assert caches[1].lengths.tolist() == caches[0].lengths.tolist()
-    for name in ("keys", "values"):
-        a, b = (getattr(cache, name) for cache in caches)
-        torch.testing.assert_close(b, a, rtol=1e-4, atol=1e-4)
+    keys, shape = caches[1].keys, caches[0].keys.shape
+    keys = keys.view(*shape[:3], -1, fast.head_dim, 16).transpose(-1, -2).reshape(shape)
+    torch.testing.assert_close(keys, caches[0].keys, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(caches[1].values, caches[0].values, rtol=1e-4, atol=1e-4)
+
+
+@there
+@pytest.mark.parametrize("model", [qwen3(kv_heads=1), grouped()], ids=["one", "wide"])
+def test_a_token_is_the_same_whatever_is_computed_beside_it(model: Any) -> None:
+    """To the last bit: read at once or in parts, alone or in company, in a slot or in a copy."""
+    decoder, length = CompiledDecoder(model, torch.float32), 61
+    cache = decoder.new_cache(5)
+    ids = np.random.default_rng(2).integers(10, VOCABULARY, 3 * length)
+    mine, others = ids[:length], ids[length:]
+
+    def read(slots: list[int], counts: list[int], ids: Any) -> torch.Tensor:
+        return decoder.read(cache, np.array(slots), np.array(counts), ids)
+
+    with torch.inference_mode():
+        whole = read([0], [length], mine)[0]
+        company = read([4, 1, 2], [length, length, length], np.concatenate([others, mine]))[2]
+        read([3], [7], mine[:7])
+        read([3], [33], mine[7:40])
+        read([3], [1], mine[40:41])
+        cache.copy(3, 0)
+        parts = read([0], [length - 41], mine[41:])[0]
+        cache.lengths[2] -= 1  # as where the last token is read once more
+        again = decoder.decode(cache, np.array([2]), mine[-1:])[0]
+    for other in (company, parts, again):
+        assert torch.equal(other, whole)
 
 
 @there

@@ -5,6 +5,7 @@ import torch
 from numpy.typing import NDArray
 
 _FIRST = 128  # tokens a slot holds before it first grows
+_BLOCK = 16  # a compiled decoder keeps the keys of so many tokens together
 
 
 class Cache:
@@ -39,10 +40,10 @@ class Cache:
 
     def copy(self, source: int, target: int) -> None:
         """Let slot `target` hold what `source` holds."""
-        length = int(self.lengths[source])
+        whole = -(-int(self.lengths[source]) // _BLOCK) * _BLOCK
         for tensor in (self.keys, self.values):
-            tensor[:, target, :, :length] = tensor[:, source, :, :length]
-        self.lengths[target] = length
+            tensor[:, target, :, :whole] = tensor[:, source, :, :whole]
+        self.lengths[target] = self.lengths[source]
 
 
 def slot_bytes(layers: int, kv_heads: int, head_dim: int, dtype: torch.dtype, length: int) -> int:

@@ -1,37 +1,59 @@
-"""The decoder with what lies between a decode step's matrix products compiled from C++.
+"""The decoder's layers compiled from C++.
 
 Of small models a decode step is attention over long caches and many small operations, each of which
-costs its call. `kernel.cpp` does them in three functions, reads of each slot what it holds and not
-more, and needs no masks. It is compiled for the model's shape and this processor as the engine
-starts, which takes about a second, and computes on one thread.
+costs its call. `kernel.cpp` does all layers in one: it reads of each slot what it holds and not
+more, needs no masks, sends for values while it scores keys, and of the last layer computes only
+what is used. It is compiled for the model's shape and this processor as the engine starts, which
+takes a second or two, and computes on one thread.
 """
 
 import ctypes
 import os
 import shutil
 import subprocess
+from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from progrl.agent.engines.cache import Cache
-from progrl.agent.engines.decoder import Decoder, Ints
+from progrl.agent.engines.decoder import Decoder, Ints, Layer
 from progrl.errors import ConfigurationError
 
 _SOURCE = Path(__file__).with_name("kernel.cpp")
 _COMPILERS = ("g++", "clang++", "c++")
 _WIDE = 16  # numbers that the kernel takes at once
-_P, _N, _F = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+_PANEL, _BLOCK, _TILE = 64, 48, 4  # as the kernel has them
+_MATRICES = ("qkv", "out", "gate_up", "down")
+_POINTER, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+
+
+class _Layer(ctypes.Structure):
+    _fields_ = [
+        (name, _POINTER)
+        for name in (
+            "norm_in", "qkv", "qkv_bias", "qk_norm", "out", "out_bias", "norm_mid", "gate_up",
+            "down", "keys", "values",
+        )
+    ]  # fmt: skip
+
+
+class _Batch(ctypes.Structure):
+    _fields_ = [
+        *((name, _INT) for name in ("conversations", "tokens")),
+        *((name, _POINTER) for name in ("slots", "starts", "counts")),
+        ("capacity", _INT),
+        *((name, _POINTER) for name in ("cosine", "sine")),
+    ]
 
 
 class CompiledDecoder(Decoder):
-    """Decodes as `Decoder` does, up to the last digits; what it reads is read by the same code.
+    """Reads and decodes as `Decoder` does, up to the last digits.
 
     Raises:
         ConfigurationError: there is no compiler, it fails, or the model's widths do not fit.
@@ -39,50 +61,67 @@ class CompiledDecoder(Decoder):
 
     def __init__(self, model: PreTrainedModel, dtype: torch.dtype) -> None:
         super().__init__(model, dtype)
-        ffn = self.layers[0].down.shape[1]
+        config: Any = model.config
+        self._ffn: int = config.intermediate_size
         if dtype != torch.float32:
             raise ConfigurationError("engine.compile: needs engine.dtype=float32.")
-        if any(width % _WIDE for width in (self.head_dim, self.hidden, ffn)):
+        if any(width % _WIDE for width in (self.head_dim, self.hidden, self._ffn)):
             raise ConfigurationError(
                 f"engine.compile: takes widths that are multiples of {_WIDE}; this model's are "
-                f"{self.head_dim} (a head), {self.hidden} (hidden) and {ffn} (ffn). Set "
+                f"{self.head_dim} (a head), {self.hidden} (hidden) and {self._ffn} (ffn). Set "
                 "engine.compile=false."
             )
-        self._kernel = _compiled(self.heads, self.kv_heads, self.head_dim)
+        self._qkv_width = (self.heads + 2 * self.kv_heads) * self.head_dim
+        self._forward = _compiled(
+            HIDDEN=self.hidden,
+            HEADS=self.heads,
+            KV_HEADS=self.kv_heads,
+            HEAD_DIM=self.head_dim,
+            FFN=self._ffn,
+        )
 
     def decode(self, cache: Cache, slots: Ints, ids: Ints) -> Tensor:
         """As the decoder's own."""
-        slots = np.ascontiguousarray(slots)
-        positions = cache.lengths[slots]
-        longest, rows = int(positions.max()) + 1, len(slots)
+        return self.read(cache, slots, np.ones_like(slots), ids)
+
+    def read(self, cache: Cache, slots: Ints, counts: Ints, ids: Ints) -> Tensor:
+        """As the decoder's own."""
+        slots, counts = np.ascontiguousarray(slots), np.ascontiguousarray(counts)
+        starts = cache.lengths[slots]
+        longest, tokens = int((starts + counts).max()), len(ids)
         cache.ensure(longest)
         self._ensure_tables(longest)
         x = self.embedding[torch.from_numpy(ids)]
-        normed, mixed = torch.empty_like(x), x.new_empty(rows, self.heads * self.head_dim)
-        gated = x.new_empty(rows, self.layers[0].down.shape[1])
-        scores = x.new_empty(self.heads // self.kv_heads * (cache.capacity + _WIDE))
-        tables = (self._cos.data_ptr(), self._sin.data_ptr())
-        for number, layer in enumerate(self.layers):
-            self._norm(x, layer.norm_in, normed)
-            qkv = F.linear(normed, layer.qkv, layer.qkv_bias)
-            self._kernel.attend(
-                *(rows, slots.ctypes.data, positions.ctypes.data, qkv.data_ptr()),
-                *(None if layer.qk_norm is None else layer.qk_norm.data_ptr(), self.eps),
-                *(self.scale, *tables, cache.keys[number].data_ptr()),
-                *(cache.values[number].data_ptr(), cache.capacity),
-                *(scores.data_ptr(), mixed.data_ptr()),
+        each = self._qkv_width + self.heads * self.head_dim
+        room = x.new_empty(
+            tokens * each
+            + _BLOCK * (self.hidden + 3 * self._ffn)
+            + _TILE * (cache.capacity + _WIDE)
+        )
+        layers = (_Layer * len(self.layers))(
+            *(
+                _Layer(
+                    *(_address(getattr(layer, field.name)) for field in fields(layer)),
+                    *(cache.keys[number].data_ptr(), cache.values[number].data_ptr()),
+                )
+                for number, layer in enumerate(self.layers)
             )
-            x = x + F.linear(mixed, layer.out, layer.out_bias)
-            self._norm(x, layer.norm_mid, normed)
-            both = F.linear(normed, layer.gate_up)
-            self._kernel.gate(rows, gated.shape[1], both.data_ptr(), gated.data_ptr())
-            x = torch.addmm(x, gated, layer.down.t())
-        cache.lengths[slots] += 1
-        return x
+        )
+        batch = _Batch(
+            *(len(slots), tokens, slots.ctypes.data, starts.ctypes.data, counts.ctypes.data),
+            *(cache.capacity, self._cos.data_ptr(), self._sin.data_ptr()),
+        )
+        self._forward(
+            *(len(layers), layers, ctypes.byref(batch), self.eps, self.scale),
+            *(x.data_ptr(), room.data_ptr()),
+        )
+        cache.lengths[slots] += counts
+        return x[: len(slots)]
 
-    def _norm(self, x: Tensor, weight: Tensor, out: Tensor) -> None:
-        given = (x.data_ptr(), weight.data_ptr(), self.eps, out.data_ptr())
-        self._kernel.norm(*x.shape, *given)
+    def _layer(self, layer: Any) -> Layer:
+        made = super()._layer(layer)
+        matrices = {name: _panels(getattr(made, name)) for name in _MATRICES}
+        return replace(made, **matrices)
 
 
 def find_compiler() -> str | None:
@@ -90,15 +129,24 @@ def find_compiler() -> str | None:
     return next(filter(None, map(shutil.which, (os.environ.get("CXX", ""), *_COMPILERS))), None)
 
 
-def _compiled(heads: int, kv_heads: int, head_dim: int) -> Any:
-    """The kernel for a shape, loaded."""
+def _panels(matrix: Tensor) -> Tensor:
+    """A matrix [width out, width in] as the kernel reads it: panels [width in, up to 64 of out]."""
+    starts = range(0, len(matrix), _PANEL)
+    return torch.cat([matrix[at : at + _PANEL].t().flatten() for at in starts])
+
+
+def _address(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
+
+
+def _compiled(**shape: int) -> Any:
+    """The kernel's function for a shape, loaded."""
     compiler = find_compiler()
     if compiler is None:
         raise ConfigurationError(
             "engine.compile: needs a C++ compiler, and there is no g++ or clang++ on the PATH. "
             "Install one, or set engine.compile=false."
         )
-    shape = {"HEADS": heads, "KV_HEADS": kv_heads, "HEAD_DIM": head_dim}
     flags = ["-O3", "-march=native", "-std=gnu++17", "-shared", "-fPIC"]
     defined = [f"-D{name}={value}" for name, value in shape.items()]
     with TemporaryDirectory(prefix="progrl-kernel-") as folder:
@@ -109,13 +157,10 @@ def _compiled(heads: int, kv_heads: int, head_dim: int) -> Any:
         if done.returncode:
             said = done.stderr.strip().splitlines() or ["it said nothing"]
             raise ConfigurationError(
-                f"engine.compile: {compiler} could not compile the decode step ({said[0]}). Set "
+                f"engine.compile: {compiler} could not compile the kernel ({said[0]}). Set "
                 "engine.compile=false."
             )
-        kernel = ctypes.CDLL(target)
-    kernel.attend.argtypes = [_N, _P, _P, _P, _P, _F, _F, _P, _P, _P, _P, _N, _P, _P]
-    kernel.norm.argtypes = [_N, _N, _P, _P, _F, _P]
-    kernel.gate.argtypes = [_N, _N, _P, _P]
-    for function in (kernel.attend, kernel.norm, kernel.gate):
-        function.restype = None
-    return kernel
+        forward = ctypes.CDLL(target).forward
+    forward.argtypes = [_INT, _POINTER, _POINTER, _FLOAT, _FLOAT, _POINTER, _POINTER]
+    forward.restype = None
+    return forward

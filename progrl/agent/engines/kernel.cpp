@@ -1,7 +1,11 @@
-// What a decode step does between its matrix products: norms, attention of one token of each row
-// over its slot's cache, and the gate of the feed-forward. In float32, each row the same whatever
-// the others are. The model's shape is fixed when this is compiled: HEADS, KV_HEADS, HEAD_DIM; all
-// widths are multiples of 16.
+// A decoder's layers over new tokens of several conversations, in float32 on one thread: norms,
+// matrix products, attention over what a slot holds, the gate. Each token's numbers are the same
+// whatever is computed beside it. The shape is fixed when this is compiled: HIDDEN, HEADS,
+// KV_HEADS, HEAD_DIM, FFN; all widths are multiples of 16.
+//
+// Matrices lie in panels of 64 columns, [width out / 64][width in][64], the last one as narrow as
+// it must be. A slot's keys lie in blocks of 16 tokens, [capacity / 16][HEAD_DIM][16], so that 16
+// scores are summed up at once; its values are [capacity][HEAD_DIM].
 
 #include <math.h>
 #include <stdint.h>
@@ -12,7 +16,30 @@ typedef float v8 __attribute__((vector_size(32)));
 typedef float v4 __attribute__((vector_size(16)));
 typedef int32_t i16 __attribute__((vector_size(64)));
 
-enum { PARTS = HEAD_DIM / 16, HALF = HEAD_DIM / 2, GROUP = HEADS / KV_HEADS };
+enum {
+  PARTS = HEAD_DIM / 16,
+  HALF = HEAD_DIM / 2,
+  GROUP = HEADS / KV_HEADS,
+  QUERIES = HEADS * HEAD_DIM,
+  QKV = (HEADS + 2 * KV_HEADS) * HEAD_DIM,
+  PANEL = 64,
+  BLOCK = 48,  // tokens whose products follow one another while they lie in a near cache
+  ROWS = 6,    // tokens of a product at once
+  TILE = 4,    // queries that attend at once
+};
+
+struct Layer {
+  const float *norm_in, *qkv, *qkv_bias, *qk_norm, *out, *out_bias, *norm_mid, *gate_up, *down;
+  float *keys, *values;
+};
+
+// New tokens of conversations: of each its slot, how much that holds, and how many are new.
+struct Batch {
+  int64_t conversations, tokens;
+  const int64_t *slots, *starts, *counts;
+  int64_t capacity;
+  const float *cosine, *sine;  // [positions, HALF]
+};
 
 static inline v16 load(const float *from) {
   v16 value;
@@ -47,20 +74,80 @@ static inline v16 exponential(v16 x) {
   return tiny ? (v16){} : p * scale;
 }
 
+// 1 / the root mean square of `width` numbers.
+static inline float scale_of(const float *x, int width, float eps) {
+  v16 squares = {};
+  for (int j = 0; j < width; j += 16) squares += load(x + j) * load(x + j);
+  return 1.0f / sqrtf(total(squares) / width + eps);
+}
+
+static inline void normalize(const float *x, const float *weight, float eps, float *to) {
+  const float by = scale_of(x, HIDDEN, eps);
+  for (int j = 0; j < HIDDEN; j += 16) store(to + j, load(x + j) * by * load(weight + j));
+}
+
+// to [R rows, 16 V columns] = from [R, depth] * panel [depth, 16 V] (+ bias) (+ to).
+template <int R, int V>
+static void product(int depth, const float *from, int64_t step, const float *panel,
+                    const float *bias, bool add, float *to, int64_t width) {
+  v16 sums[R][V] = {};
+  for (int k = 0; k < depth; k++, panel += 16 * V) {
+    v16 row[V];
+    for (int v = 0; v < V; v++) row[v] = load(panel + 16 * v);
+    for (int r = 0; r < R; r++)
+      for (int v = 0; v < V; v++) sums[r][v] += from[r * step + k] * row[v];
+  }
+  for (int r = 0; r < R; r++) {
+    for (int v = 0; v < V; v++) {
+      float *place = to + r * width + 16 * v;
+      v16 sum = sums[r][v];
+      if (bias) sum += load(bias + 16 * v);
+      if (add) sum += load(place);
+      store(place, sum);
+    }
+  }
+}
+
+template <int R, int V = PANEL / 16>
+static void products(int columns, int depth, const float *from, int64_t step, const float *panel,
+                     const float *bias, bool add, float *to, int64_t width) {
+  if constexpr (V > 0) {
+    if (columns == 16 * V)
+      product<R, V>(depth, from, step, panel, bias, add, to, width);
+    else
+      products<R, V - 1>(columns, depth, from, step, panel, bias, add, to, width);
+  }
+}
+
+template <int R = ROWS>
+static void some_rows(int rows, int columns, int depth, const float *from, int64_t step,
+                      const float *panel, const float *bias, bool add, float *to, int64_t width) {
+  if constexpr (R > 0) {
+    if (rows == R)
+      products<R>(columns, depth, from, step, panel, bias, add, to, width);
+    else
+      some_rows<R - 1>(rows, columns, depth, from, step, panel, bias, add, to, width);
+  }
+}
+
+// to [rows, width] = from [rows, depth] * matrix (+ bias), or added to it.
+static void multiply(int64_t rows, int width, int depth, const float *from, const float *matrix,
+                     const float *bias, bool add, float *to) {
+  for (int column = 0; column < width; column += PANEL) {
+    const int columns = width - column < PANEL ? width - column : PANEL;
+    const float *panel = matrix + (int64_t)column * depth;
+    for (int64_t row = 0; row < rows; row += ROWS)
+      some_rows(rows - row < ROWS ? rows - row : ROWS, columns, depth, from + row * depth, depth,
+                panel, bias ? bias + column : 0, add, to + row * width + column, width);
+  }
+}
+
 // A head's row: divided by its root mean square where it has a norm, and turned by its position.
 static inline void turn(const float *from, const float *norm, float eps, const float *cosine,
                         const float *sine, float *to) {
+  const float by = norm ? scale_of(from, HEAD_DIM, eps) : 1.0f;
   float row[HEAD_DIM];
-  memcpy(row, from, sizeof row);
-  if (norm) {
-    v16 squares = {};
-    for (int part = 0; part < PARTS; part++) {
-      v16 x = load(row + 16 * part);
-      squares += x * x;
-    }
-    float by = 1.0f / sqrtf(total(squares) / HEAD_DIM + eps);
-    for (int j = 0; j < HEAD_DIM; j++) row[j] *= by * norm[j];
-  }
+  for (int j = 0; j < HEAD_DIM; j++) row[j] = norm ? from[j] * (by * norm[j]) : from[j];
   for (int j = 0; j < HALF; j++) {
     float first = row[j], second = row[j + HALF];
     to[j] = first * cosine[j] - second * sine[j];
@@ -68,17 +155,54 @@ static inline void turn(const float *from, const float *norm, float eps, const f
   }
 }
 
-// softmax(scores) in place over `length` scores, with room for a multiple of 16; 1 / their sum.
-static inline float weigh(float *scores, int64_t length) {
-  for (int64_t t = length; t % 16; t++) scores[t] = -INFINITY;
+// A token's row of queries, keys and values: queries turned and scaled in place, the rest kept.
+static void keep(const Layer &layer, const Batch &batch, int64_t slot, int64_t at, float eps,
+                 float scale, float *row) {
+  const float *c = batch.cosine + at * HALF, *s = batch.sine + at * HALF, *norms = layer.qk_norm;
+  for (int head = 0; head < HEADS; head++) {
+    float *query = row + head * HEAD_DIM;
+    turn(query, norms ? norms + head * HEAD_DIM : 0, eps, c, s, query);
+    for (int j = 0; j < HEAD_DIM; j++) query[j] *= scale;
+  }
+  for (int head = 0; head < KV_HEADS; head++) {
+    const int64_t place = (slot * KV_HEADS + head) * batch.capacity * HEAD_DIM;
+    const int key = HEADS + head;
+    float turned[HEAD_DIM], *to = layer.keys + place + at / 16 * 16 * HEAD_DIM + at % 16;
+    turn(row + key * HEAD_DIM, norms ? norms + key * HEAD_DIM : 0, eps, c, s, turned);
+    for (int j = 0; j < HEAD_DIM; j++) to[16 * j] = turned[j];
+    memcpy(layer.values + place + at * HEAD_DIM, row + (key + KV_HEADS) * HEAD_DIM,
+           HEAD_DIM * sizeof(float));
+  }
+}
+
+// The scores of Q queries with 16 B keys; `values` of the same tokens are sent for meanwhile.
+template <int Q, int B>
+static inline void score(const float *const *queries, const float *keys, const float *values,
+                         float *scores, int64_t room) {
+  v16 sums[Q][B] = {};
+  for (int j = 0; j < HEAD_DIM; j++) {
+    for (int b = 0; b < B; b++) {
+      const int64_t place = (b * HEAD_DIM + j) * 16;
+      v16 key = load(keys + place);
+      __builtin_prefetch(values + place, 0, 2);
+      for (int q = 0; q < Q; q++) sums[q][b] += queries[q][j] * key;
+    }
+  }
+  for (int q = 0; q < Q; q++)
+    for (int b = 0; b < B; b++) store(scores + q * room + 16 * b, sums[q][b]);
+}
+
+// softmax over the first `length` scores, in place; 0 from there to `end`. Returns 1 / their sum.
+static inline float weigh(float *scores, int64_t length, int64_t end) {
+  for (int64_t t = length; t < end; t++) scores[t] = -INFINITY;
   v16 most = load(scores), sum = {};
-  for (int64_t t = 16; t < length; t += 16) {
+  for (int64_t t = 16; t < end; t += 16) {
     v16 x = load(scores + t);
     most = x > most ? x : most;
   }
   float top = most[0];
   for (int j = 1; j < 16; j++) top = most[j] > top ? most[j] : top;
-  for (int64_t t = 0; t < length; t += 16) {
+  for (int64_t t = 0; t < end; t += 16) {
     v16 weight = exponential(load(scores + t) - top);
     store(scores + t, weight);
     sum += weight;
@@ -86,77 +210,127 @@ static inline float weigh(float *scores, int64_t length) {
   return 1.0f / total(sum);
 }
 
-// Append a token to each row's slot and attend from it.
-//   qkv [rows, (HEADS + 2 KV_HEADS) HEAD_DIM], norms [HEADS + KV_HEADS, HEAD_DIM] or null,
-//   cosine, sine [positions, HEAD_DIM / 2], keys, values [slots, KV_HEADS, capacity, HEAD_DIM],
-//   out [rows, HEADS HEAD_DIM], scores: room for GROUP rows of capacity + 16.
-extern "C" void attend(int64_t rows, const int64_t *slots, const int64_t *positions,
-                       const float *qkv, const float *norms, float eps, float scale,
-                       const float *cosine, const float *sine, float *keys, float *values,
-                       int64_t capacity, float *scores, float *out) {
-  const int64_t room = capacity + 16;
-  for (int64_t row = 0; row < rows; row++) {
-    const float *x = qkv + row * (HEADS + 2 * KV_HEADS) * HEAD_DIM;
-    const int64_t at = positions[row], length = at + 1;
-    const float *c = cosine + at * HALF, *s = sine + at * HALF;
-    for (int head = 0; head < KV_HEADS; head++) {
-      const int64_t place = (slots[row] * KV_HEADS + head) * capacity * HEAD_DIM;
-      float *k = keys + place, *v = values + place;
-      const int key = HEADS + head;
-      turn(x + key * HEAD_DIM, norms ? norms + key * HEAD_DIM : 0, eps, c, s, k + at * HEAD_DIM);
-      memcpy(v + at * HEAD_DIM, x + (key + KV_HEADS) * HEAD_DIM, HEAD_DIM * sizeof(float));
-      v16 q[GROUP][PARTS];
-      for (int g = 0; g < GROUP; g++) {
-        const int query = head * GROUP + g;
-        float turned[HEAD_DIM];
-        turn(x + query * HEAD_DIM, norms ? norms + query * HEAD_DIM : 0, eps, c, s, turned);
-        for (int part = 0; part < PARTS; part++) q[g][part] = load(turned + 16 * part) * scale;
-      }
-      for (int64_t t = 0; t < length; t++) {
-        for (int g = 0; g < GROUP; g++) {
-          v16 sum = {};
-          for (int part = 0; part < PARTS; part++)
-            sum += q[g][part] * load(k + t * HEAD_DIM + 16 * part);
-          scores[g * room + t] = total(sum);
+// out [Q][HEAD_DIM] = weights [Q][end] * values; `next` are the keys that are needed after them.
+template <int Q>
+static inline void mix(const float *weights, int64_t room, int64_t end, const float *values,
+                       const float *next, const float *by, float *const *out) {
+  constexpr int W = PARTS % 2 ? 1 : 2;
+  for (int part = 0; part < PARTS; part += W) {
+    v16 mixed[Q][W] = {};
+    for (int64_t t = 0; t < end; t += 8) {
+      v16 few[Q][W] = {};
+      for (int i = 0; i < 8; i++) {
+        const int64_t place = (t + i) * HEAD_DIM + 16 * part;
+        for (int w = 0; w < W; w++) {
+          v16 value = load(values + place + 16 * w);
+          __builtin_prefetch(next + place + 16 * w, 0, 2);
+          for (int q = 0; q < Q; q++) few[q][w] += weights[q * room + t + i] * value;
         }
       }
-      float by[GROUP];
-      for (int g = 0; g < GROUP; g++) by[g] = weigh(scores + g * room, length);
-      v16 mixed[GROUP][PARTS] = {};
-      for (int64_t t = 0; t < length; t++) {
-        for (int g = 0; g < GROUP; g++) {
-          const float weight = scores[g * room + t];
-          for (int part = 0; part < PARTS; part++)
-            mixed[g][part] += weight * load(v + t * HEAD_DIM + 16 * part);
-        }
-      }
-      for (int g = 0; g < GROUP; g++)
-        for (int part = 0; part < PARTS; part++)
-          store(out + (row * HEADS + head * GROUP + g) * HEAD_DIM + 16 * part,
-                mixed[g][part] * by[g]);
+      for (int q = 0; q < Q; q++)
+        for (int w = 0; w < W; w++) mixed[q][w] += few[q][w];
+    }
+    for (int q = 0; q < Q; q++)
+      for (int w = 0; w < W; w++) store(out[q] + 16 * (part + w), mixed[q][w] * by[q]);
+  }
+}
+
+// Q queries of one conversation and one head of keys; `lengths` says how far each may look.
+template <int Q>
+static void attend(const float *const *queries, const int64_t *lengths, const float *keys,
+                   const float *values, const float *next, float *scores, int64_t room,
+                   float *const *out) {
+  constexpr int B = Q > 2 ? 2 : 4;
+  const int64_t end = (lengths[Q - 1] + 15) / 16 * 16;
+  int64_t t = 0;
+  for (; t + 16 * B <= end; t += 16 * B)
+    score<Q, B>(queries, keys + t * HEAD_DIM, values + t * HEAD_DIM, scores + t, room);
+  for (; t < end; t += 16)
+    score<Q, 1>(queries, keys + t * HEAD_DIM, values + t * HEAD_DIM, scores + t, room);
+  float by[Q];
+  for (int q = 0; q < Q; q++) by[q] = weigh(scores + q * room, lengths[q], end);
+  mix<Q>(scores, room, end, values, next, by, out);
+}
+
+// All queries of the new tokens from `first` on of a conversation that held `start`;
+// `rows` are those tokens' [QKV] and `out` takes their [QUERIES].
+static void attend_all(const Batch &batch, int64_t start, int64_t first, int64_t count,
+                       const float *keys, const float *values, const float *next, int head,
+                       const float *rows, float *scores, float *out) {
+  const int64_t room = batch.capacity + 16, all = (count - first) * GROUP;
+  for (int64_t begin = 0; begin < all; begin += TILE) {
+    const float *queries[TILE];
+    int64_t lengths[TILE];
+    float *places[TILE];
+    const int n = all - begin < TILE ? all - begin : TILE;
+    for (int q = 0; q < n; q++) {
+      const int64_t token = first + (begin + q) / GROUP;
+      const int which = head * GROUP + (begin + q) % GROUP;
+      queries[q] = rows + token * QKV + which * HEAD_DIM;
+      places[q] = out + (token - first) * QUERIES + which * HEAD_DIM;
+      lengths[q] = start + token + 1;
+    }
+    switch (n) {
+      case 1: attend<1>(queries, lengths, keys, values, next, scores, room, places); break;
+      case 2: attend<2>(queries, lengths, keys, values, next, scores, room, places); break;
+      case 3: attend<3>(queries, lengths, keys, values, next, scores, room, places); break;
+      default: attend<4>(queries, lengths, keys, values, next, scores, room, places);
     }
   }
 }
 
-// out [rows, width] = x / rms(x) * weight.
-extern "C" void norm(int64_t rows, int64_t width, const float *from, const float *weight, float eps,
-                     float *out) {
-  for (int64_t row = 0; row < rows; row++, from += width, out += width) {
-    v16 squares = {};
-    for (int64_t j = 0; j < width; j += 16) squares += load(from + j) * load(from + j);
-    const float by = 1.0f / sqrtf(total(squares) / width + eps);
-    for (int64_t j = 0; j < width; j += 16) store(out + j, load(from + j) * by * load(weight + j));
-  }
-}
-
-// out [rows, width] = silu(gate) * up, of rows [gate, up].
-extern "C" void gate(int64_t rows, int64_t width, const float *both, float *out) {
-  for (int64_t row = 0; row < rows; row++) {
-    const float *x = both + 2 * row * width;
-    for (int64_t j = 0; j < width; j += 16) {
-      v16 a = load(x + j), away = a < 0 ? a : -a, e = exponential(away);
-      v16 share = (a < 0 ? e : (v16){} + 1.0f) / (1.0f + e);
-      store(out + row * width + j, a * share * load(x + width + j));
+// All layers. x [tokens, HIDDEN] are the tokens' embeddings, conversation after conversation; at
+// the end its first rows are the states of each conversation's last token. `room` has space for
+// tokens * (QKV + QUERIES) + BLOCK * (HIDDEN + 3 FFN) + TILE * (capacity + 16) numbers.
+extern "C" void forward(int64_t count, const Layer *layers, const Batch *given, float eps,
+                        float scale, float *x, float *room) {
+  const Batch &batch = *given;
+  float *qkv = room, *mixed = qkv + batch.tokens * QKV, *normed = mixed + batch.tokens * QUERIES;
+  float *both = normed + BLOCK * HIDDEN, *gated = both + BLOCK * 2 * FFN;
+  float *scores = gated + BLOCK * FFN;
+  for (int64_t number = 0; number < count; number++) {
+    const Layer &layer = layers[number];
+    const bool last = number + 1 == count;  // whose only use is the last tokens' states
+    for (int64_t row = 0; row < batch.tokens; row += BLOCK) {
+      const int64_t rows = batch.tokens - row < BLOCK ? batch.tokens - row : BLOCK;
+      for (int64_t r = 0; r < rows; r++)
+        normalize(x + (row + r) * HIDDEN, layer.norm_in, eps, normed + r * HIDDEN);
+      multiply(rows, QKV, HIDDEN, normed, layer.qkv, layer.qkv_bias, false, qkv + row * QKV);
+    }
+    int64_t token = 0, rows = 0;
+    for (int64_t c = 0; c < batch.conversations; c++) {
+      const int64_t slot = batch.slots[c], start = batch.starts[c], n = batch.counts[c];
+      for (int64_t i = 0; i < n; i++)
+        keep(layer, batch, slot, start + i, eps, scale, qkv + (token + i) * QKV);
+      const int64_t first = last ? n - 1 : 0;
+      for (int head = 0; head < KV_HEADS; head++) {
+        const int64_t size = batch.capacity * HEAD_DIM, place = (slot * KV_HEADS + head) * size;
+        const int64_t after = head + 1 < KV_HEADS ? place + size
+                              : c + 1 < batch.conversations
+                                  ? batch.slots[c + 1] * KV_HEADS * size
+                                  : place;
+        attend_all(batch, start, first, n, layer.keys + place, layer.values + place,
+                   layer.keys + after, head, qkv + token * QKV, scores, mixed + rows * QUERIES);
+      }
+      if (last) memmove(x + rows * HIDDEN, x + (token + first) * HIDDEN, HIDDEN * sizeof(float));
+      rows += n - first;
+      token += n;
+    }
+    for (int64_t row = 0; row < rows; row += BLOCK) {
+      const int64_t n = rows - row < BLOCK ? rows - row : BLOCK;
+      float *states = x + row * HIDDEN;
+      multiply(n, HIDDEN, QUERIES, mixed + row * QUERIES, layer.out, layer.out_bias, true, states);
+      for (int64_t r = 0; r < n; r++)
+        normalize(states + r * HIDDEN, layer.norm_mid, eps, normed + r * HIDDEN);
+      multiply(n, 2 * FFN, HIDDEN, normed, layer.gate_up, 0, false, both);
+      for (int64_t r = 0; r < n; r++) {
+        for (int j = 0; j < FFN; j += 16) {
+          v16 a = load(both + r * 2 * FFN + j), away = a < 0 ? a : -a, e = exponential(away);
+          v16 share = (a < 0 ? e : (v16){} + 1.0f) / (1.0f + e);
+          store(gated + r * FFN + j, a * share * load(both + r * 2 * FFN + FFN + j));
+        }
+      }
+      multiply(n, HIDDEN, FFN, gated, layer.down, 0, true, states);
     }
   }
 }

@@ -76,7 +76,7 @@ class LocalEngine:
         window: most tokens of a conversation; the model's own limit by default.
         dtype: of weights and cache, "float32" or "bfloat16".
         share: conversations that open alike are computed once until they part.
-        compile: the decode step is compiled; needs a C++ compiler and float32.
+        compile: the layers are compiled from C++; needs a C++ compiler and float32.
 
     Raises:
         ConfigurationError: the model's architecture is not known, the window exceeds its limit, or
