@@ -52,9 +52,9 @@ class Way:
     def installed(self) -> bool:
         """Its environment is there, and a compiler where it compiles."""
         if self.options.get("compile"):
-            from progrl.agent.engines import compiled
+            from progrl.agent import native
 
-            if compiled.find_compiler() is None:
+            if native.find_compiler() is None:
                 return False
         return Path(self.python).exists()
 

@@ -18,7 +18,7 @@ from transformers.utils import logging as transformers_logging
 
 from progrl.agent.copying import start_copying
 from progrl.agent.lora import add_lora
-from progrl.config.agent import AgentConfig, LoraTuning
+from progrl.config.agent import AgentConfig, EmbeddedAgent, LoraTuning
 from progrl.dialogue.codec import Codec
 from progrl.dialogue.compact import CODEC_FILE, CompactCodec
 from progrl.errors import CheckpointError, DataError
@@ -97,7 +97,7 @@ def prepare_training(model: PreTrainedModel, config: AgentConfig, seed: int) -> 
         add_lora(model, config.tuning, seed)
     if config.checkpointing:
         loose.activation_checkpointing_enable({"use_reentrant": False})
-    if config.compile:
+    if config.compile and not isinstance(config, EmbeddedAgent):  # which has kernels of its own
         loose.base_model.compile(dynamic=True)
 
 

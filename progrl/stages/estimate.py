@@ -335,8 +335,9 @@ def _training_rate(config: Config, model: Any, dialogues: "Sequence[Example]") -
     """Tokens a second of forward and backward passes, with an update for each batch."""
     from progrl.training.batching import microbatches
     from progrl.training.optimiser import Optimiser
+    from progrl.training.scoring import Arithmetic
 
-    optimiser = Optimiser(model, 1e-9, 0.0, 1.0, config.agent.dtype)
+    optimiser = Optimiser(model, 1e-9, 0.0, 1.0, Arithmetic.of(config.agent))
     batch = [dialogues[i % len(dialogues)] for i in range(config.sft.batch)]
     counted, start = 0, time.perf_counter()
     while time.perf_counter() - start < _SECONDS:

@@ -32,6 +32,7 @@ from progrl.stages.parts import (
     splits_of,
 )
 from progrl.training.batching import Example
+from progrl.training.scoring import Arithmetic
 from progrl.training.sft import Row, SftTrainer
 
 UNTRAINED, MODEL, METRICS = "models/untrained", "models/sft", "metrics/sft.jsonl"
@@ -68,7 +69,7 @@ def run(context: Context) -> Metrics:
         context.work / "checkpoints",
         record,
         context.progress,
-        config.agent.dtype,
+        Arithmetic.of(config.agent),
         context.ranks,
     )
     rows = trainer.run()

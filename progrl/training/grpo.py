@@ -33,7 +33,7 @@ from progrl.training.checkpoint import (
 from progrl.training.optimiser import Optimiser
 from progrl.training.rows import Row, episodes_row, line
 from progrl.training.schedule import rate
-from progrl.training.scoring import Scorer
+from progrl.training.scoring import Arithmetic, Scorer
 from progrl.training.tools import ToolLearning
 from progrl.training.update import Group, UpdateStats, policy_update, stats_row
 from progrl.training.weighting import Weighting
@@ -100,16 +100,16 @@ class GrpoTrainer:
         )
         if self.tools is not None:
             self.tools.attach(self.long)
-        dtype = self.config.agent.dtype
+        arithmetic = Arithmetic.of(self.config.agent)
         self.optimiser = Optimiser(
             self.model,
             grpo.learning_rate,
             grpo.weight_decay,
             grpo.max_grad_norm,
-            dtype,
+            arithmetic,
             self.world.ranks,
         )
-        self.reference = Scorer(copy.deepcopy(self.model), dtype).eval() if grpo.kl else None
+        self.reference = Scorer(copy.deepcopy(self.model), arithmetic).eval() if grpo.kl else None
         self.model.eval()  # no dropout: sampling and training see the same distribution
 
     def run(self) -> list[Row]:

@@ -16,10 +16,9 @@ from torch import Tensor
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from progrl.config.agent import Dtype
-from progrl.errors import CheckpointError
+from progrl.errors import CheckpointError, ConfigurationError
 from progrl.ranks import ALONE, Ranks
-from progrl.training.scoring import Scorer
+from progrl.training.scoring import TORCH, Arithmetic, Scorer
 
 _SLOTS = ("exp_avg", "exp_avg_sq", "step")
 
@@ -37,8 +36,12 @@ class Optimiser:
         learning_rate: the peak.
         weight_decay: AdamW's.
         max_norm: gradient norm above which gradients are scaled down.
-        dtype: of the layers' matrix products (`Scorer`).
+        arithmetic: how the layers are computed.
         ranks: the processes whose gradients are added up; all call `backward` equally often.
+
+    Raises:
+        ConfigurationError: the kernels cannot be compiled, or are to compute on a GPU, or with
+            weights that are divided.
     """
 
     def __init__(
@@ -47,20 +50,25 @@ class Optimiser:
         learning_rate: float,
         weight_decay: float,
         max_norm: float,
-        dtype: Dtype = "float32",
+        arithmetic: Arithmetic = TORCH,
         ranks: Ranks = ALONE,
     ) -> None:
         self.ranks, self.model = ranks, model
         self.peak, self.max_norm = learning_rate, max_norm
         cuda = torch.cuda.is_available()
         self._shards = ranks.size > 1 and sharded()
+        if arithmetic.kernels and (cuda or self._shards):
+            raise ConfigurationError(
+                "agent.compile: its kernels compute whole weights on a CPU, and here "
+                f"{'is a GPU' if cuda else 'they are divided (FSDP)'}. Set agent.compile=false."
+            )
         self.scorer: Any
         if self._shards:
             # `model` stays whole on the CPU, for sampling and saving; a copy of it is trained.
-            self._scorer = Scorer(copy.deepcopy(model), dtype).to("cuda" if cuda else "cpu")
+            self._scorer = Scorer(copy.deepcopy(model), arithmetic).to("cuda" if cuda else "cpu")
             self.scorer = _divided(self._scorer, ranks.size)
         else:
-            self._scorer = Scorer(model, dtype)
+            self._scorer = Scorer(model, arithmetic)
             self.scorer = Accelerator(cpu=not cuda).prepare(self._scorer)
         self._adam = torch.optim.AdamW(
             [p for _, p in self._named()], lr=learning_rate, weight_decay=weight_decay, foreach=True

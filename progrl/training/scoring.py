@@ -1,13 +1,16 @@
 """Log-probabilities of chosen tokens, without the logits of all the others."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from progrl.config.agent import Dtype
+from progrl.config.agent import AgentConfig, Dtype, EmbeddedAgent
+from progrl.training.compiled import CompiledBody, linear
 
 CHUNK = 4096
 
@@ -76,17 +79,40 @@ class Inputs(NamedTuple):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """How a model's layers are computed.
+
+    Attributes:
+        dtype: of their matrix products. With "bfloat16" the weights and the head, whose errors
+            would enter the log-probabilities undamped, stay as they are.
+        kernels: by the kernels of `compiled`, on a CPU.
+    """
+
+    dtype: Dtype = "float32"
+    kernels: bool = False
+
+    @classmethod
+    def of(cls, config: AgentConfig) -> "Arithmetic":
+        """As the configuration has it."""
+        return cls(config.dtype, isinstance(config, EmbeddedAgent) and config.compile)
+
+
+TORCH = Arithmetic()
+
+
 class Scorer(nn.Module):
     """A causal language model that scores tokens; what trains is wrapped in this.
 
-    With dtype "bfloat16" the layers' matrix products are in bfloat16; the weights and the head,
-    whose errors would enter the log-probabilities undamped, are as they are.
+    Raises:
+        ConfigurationError: the kernels cannot be compiled.
     """
 
-    def __init__(self, model: Any, dtype: Dtype = "float32") -> None:
+    def __init__(self, model: Any, arithmetic: Arithmetic = TORCH) -> None:
         super().__init__()
         self.model = model
-        self._half = dtype == "bfloat16"
+        self._half = arithmetic.dtype == "bfloat16"
+        self._body = CompiledBody(model.config) if arithmetic.kernels else None
 
     def forward(self, given: Inputs, temperature: float = 1.0) -> Tensor:
         """Score the chosen tokens.
@@ -101,17 +127,14 @@ class Scorer(nn.Module):
             log-probabilities [N] in nats, on the CPU whatever computes them.
         """
         given = given.to(self.model.device)
-        for layer in self.model.base_model.layers:  # which recompute only while they train
-            layer.training |= getattr(layer, "gradient_checkpointing", False)
-        with torch.autocast(given.ids.device.type, torch.bfloat16, enabled=self._half):
-            hidden = self.model.base_model(
-                input_ids=given.ids,
-                position_ids=given.positions,
-                attention_mask=given.visible,
-                use_cache=False,
-            ).last_hidden_state
-        chosen, targets, bias = hidden.flatten(0, 1)[given.sources], given.targets, given.bias
-        head = self.model.get_output_embeddings()
+        head: Any = self.model.get_output_embeddings()
+        targets, bias = given.targets, given.bias
+        if self._body is not None and len(targets):
+            rows = given.ids, given.sources, given.positions, given.visible
+            chosen = self._body(self.model.base_model, *rows)
+            head = partial(linear, matrix=head.weight)
+        else:
+            chosen = self._hidden(given)
         parts = []
         for at in range(0, len(targets), CHUNK):
             end = at + CHUNK
@@ -122,14 +145,33 @@ class Scorer(nn.Module):
             else:
                 parts.append(_score(head, *piece))
         # Of no token: an empty tensor that hangs on every weight, so that it has a gradient, 0.
-        return (torch.cat(parts) if parts else head(hidden[:1, :1]).flatten()[:0]).cpu()
+        return (torch.cat(parts) if parts else head(chosen[:1]).flatten()[:0]).cpu()
+
+    def _hidden(self, given: Inputs) -> Tensor:
+        """[N, hidden], the model's last states where tokens are scored."""
+        for layer in self.model.base_model.layers:  # which recompute only while they train
+            layer.training |= getattr(layer, "gradient_checkpointing", False)
+        with torch.autocast(given.ids.device.type, torch.bfloat16, enabled=self._half):
+            hidden: Tensor = self.model.base_model(
+                input_ids=given.ids,
+                position_ids=given.positions,
+                attention_mask=given.visible,
+                use_cache=False,
+            ).last_hidden_state
+        return hidden.flatten(0, 1)[given.sources]
 
 
 def _score(
-    head: nn.Module, hidden: Tensor, targets: Tensor, temperature: float, bias: TokenBias | None
+    head: Callable[[Tensor], Tensor],
+    hidden: Tensor,
+    targets: Tensor,
+    temperature: float,
+    bias: TokenBias | None,
 ) -> Tensor:
     logits = head(hidden).float()
     if bias is not None:
         logits = logits.index_put((bias.rows, bias.ids), bias.values, accumulate=True)
-    logprobs = torch.log_softmax(logits / temperature, dim=-1)
+    if temperature != 1.0:
+        logits = logits / temperature
+    logprobs = torch.log_softmax(logits, dim=-1)
     return logprobs.gather(-1, targets[:, None]).squeeze(-1)

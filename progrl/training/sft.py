@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from progrl.config.agent import Dtype
 from progrl.config.training import Constant, CopyWarmup, Schedule, SftConfig
 from progrl.ranks import ALONE, Ranks
 from progrl.seeds import Seed
@@ -19,6 +18,7 @@ from progrl.training.batching import Example, microbatches
 from progrl.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from progrl.training.optimiser import Optimiser
 from progrl.training.schedule import rate
+from progrl.training.scoring import TORCH, Arithmetic
 
 Row = dict[str, float | int | str | None]
 LOG_EVERY = 10
@@ -37,7 +37,7 @@ class SftTrainer:
         folder: of the checkpoints.
         record: told each logged row.
         progress: told steps done, steps in all, and a line of text.
-        dtype: of the layers' matrix products.
+        arithmetic: how the layers are computed.
         ranks: the processes that train it together.
     """
 
@@ -50,7 +50,7 @@ class SftTrainer:
     folder: Path
     record: Callable[[Row], None]
     progress: Callable[[int, int, str], None]
-    dtype: Dtype = "float32"
+    arithmetic: Arithmetic = TORCH
     ranks: Ranks = ALONE
     rows: list[Row] = field(default_factory=list)
 
@@ -96,7 +96,7 @@ class SftTrainer:
             config.learning_rate,
             config.weight_decay,
             config.max_grad_norm,
-            self.dtype,
+            self.arithmetic,
             self.ranks,
         )
 

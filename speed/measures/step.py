@@ -56,12 +56,14 @@ def grpo(plan: Plan) -> Found:
 
 
 def training(plan: Plan) -> Found:
-    """`training_vs_plain`: updates over dialogues of different lengths."""
+    """`training_vs_plain`, and compiled: updates over dialogues of different lengths."""
     work, threads = plan.work, plan.threads
     ways = {
         OURS: Way("sft.train", work, threads=threads),
+        COMPILED: Way("sft.train", work, {"compile": True}, threads=threads),
         "plain loop": Way("hf.train", work, threads=threads),
     }
+    ways = {name: way for name, way in ways.items() if way.installed}
     readings = compare(ways, plan.rounds)
     rows = {
         name: {
@@ -70,5 +72,8 @@ def training(plan: Plan) -> Found:
         }
         for name, some in readings.items()
     }
-    figure = ratio(readings, "plain loop", OURS, plan.key)
-    return Found({"training_vs_plain": figure}, {"training": rows})
+    figures = {
+        "training_vs_plain": versus(readings, "plain loop", OURS, plan.key),
+        "training_vs_plain_compiled": versus(readings, "plain loop", COMPILED, plan.key),
+    }
+    return Found(figures, {"training": rows})

@@ -21,7 +21,7 @@ from speed.workload import Workload
 PARAMS = Path(__file__).resolve().parents[2] / "params.yaml"
 
 
-def config_of(work: Workload, credit: str) -> Any:
+def config_of(work: Workload, credit: str, compile: bool) -> Any:
     """The default job's configuration with the workload's sizes."""
     changes = {
         "grpo.tasks": work.conversations // work.group,
@@ -34,6 +34,7 @@ def config_of(work: Workload, credit: str) -> Any:
         "grpo.credit": f"{{kind: {credit}}}",
         "engine.max_tokens": work.sampled,
         "agent.window": work.window,
+        "agent.compile": str(compile).lower(),
         "horizon": f"{{kind: fixed, turns: {work.turns}}}",
         "domains.train": "[retail]",
         "processes": 1,
@@ -42,19 +43,19 @@ def config_of(work: Workload, credit: str) -> Any:
     return load_config(PARAMS, None, [f"{key}={value}" for key, value in changes.items()])
 
 
-def grpo(work: Workload, credit: str = "equalized", **options: Any) -> Job:
+def grpo(work: Workload, credit: str = "equalized", compile: bool = False) -> Job:
     """Steps of the default job's trainer: episodes, advantages, update, new weights to the engine.
 
     Args:
         credit: how advantages are shared among tokens; `equalized` is what others do.
-        options: of the engine.
+        compile: use the kernels, in sampling and in training.
 
     Returns:
         A job whose facts are the seconds by part.
     """
-    config, desk = config_of(work, credit), Desk()
+    config, desk = config_of(work, credit, compile), Desk()
     model, codec, user = model_of(work), DeskCodec(work), StaticUser()
-    engine = engine_of(work, **options)
+    engine = engine_of(work, compile=compile)
     agents = [
         ModelAgent(engine, codec, heat, work.sampled) for heat in (config.grpo.temperature, 0.0)
     ]

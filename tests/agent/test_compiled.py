@@ -10,10 +10,11 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from progrl.agent.engines import compiled
-from progrl.agent.engines.compiled import CompiledDecoder, find_compiler
+from progrl.agent.engines.compiled import CompiledDecoder
 from progrl.agent.engines.decoder import Decoder
 from progrl.agent.engines.local import LocalEngine
 from progrl.agent.model import make_model
+from progrl.agent.native import find_compiler
 from progrl.config import load_config
 from progrl.errors import ConfigurationError
 from tests.agent.test_local_engine import VOCABULARY, qwen2, qwen3, sharper, small, talks
@@ -110,7 +111,7 @@ def test_what_it_needs_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     with pytest.raises(ConfigurationError, match="engine: compile: needs dtype float32"):
         load_config(root, overrides=["engine={compile: true, dtype: bfloat16}"])
     odd = make_model(vocabulary=50, head_dim=8, hidden=32, ffn=64, seed=1)
-    with pytest.raises(ConfigurationError, match=r"multiples of 16.* 8 .a head.*compile=false"):
+    with pytest.raises(ConfigurationError, match=r"multiples of 16.* head_dim 8.*compile=false"):
         CompiledDecoder(odd, torch.float32)
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from progrl.agent.engines import compiled
+from progrl.agent import native
 from progrl.config import load_config
 from speed.compare import PEER, VLLM, Way, WayFailed, compare, started
 from speed.worker import find, serve
@@ -58,7 +58,7 @@ def test_a_step_of_grpo_has_episodes_and_an_update() -> None:
     from speed.ways import step
 
     work = TINY.sized(turns=2)
-    config = step.config_of(work, "tree")
+    config = step.config_of(work, "tree", compile=False)
     assert (config.grpo.tasks, config.grpo.group, config.horizon.turns) == (2, 4, 2)
     job = step.grpo(work)
     spent = [job() for _ in range(4)]
@@ -118,6 +118,6 @@ def test_vllm_plays_the_same_conversations() -> None:
 
 
 def test_what_compiles_is_not_there_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "find_compiler", lambda: None)
+    monkeypatch.setattr(native, "find_compiler", lambda: None)
     assert Way("ours.rollout", TINY).installed
     assert not Way("ours.rollout", TINY, {"compile": True}).installed

@@ -8,12 +8,8 @@ takes a second or two, and computes on one thread.
 """
 
 import ctypes
-import os
-import shutil
-import subprocess
 from dataclasses import fields, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -23,11 +19,10 @@ from transformers import PreTrainedModel
 
 from progrl.agent.engines.cache import Cache
 from progrl.agent.engines.decoder import Decoder, Ints, Layer
+from progrl.agent.native import WIDE, compiled
 from progrl.errors import ConfigurationError
 
 _SOURCE = Path(__file__).with_name("kernel.cpp")
-_COMPILERS = ("g++", "clang++", "c++")
-_WIDE = 16  # numbers that the kernel takes at once
 _PANEL, _BLOCK, _TILE = 64, 48, 4  # as the kernel has them
 _MATRICES = ("qkv", "out", "gate_up", "down")
 _POINTER, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
@@ -65,20 +60,17 @@ class CompiledDecoder(Decoder):
         self._ffn: int = config.intermediate_size
         if dtype != torch.float32:
             raise ConfigurationError("engine.compile: needs engine.dtype=float32.")
-        if any(width % _WIDE for width in (self.head_dim, self.hidden, self._ffn)):
-            raise ConfigurationError(
-                f"engine.compile: takes widths that are multiples of {_WIDE}; this model's are "
-                f"{self.head_dim} (a head), {self.hidden} (hidden) and {self._ffn} (ffn). Set "
-                "engine.compile=false."
-            )
         self._qkv_width = (self.heads + 2 * self.kv_heads) * self.head_dim
-        self._forward = _compiled(
-            HIDDEN=self.hidden,
-            HEADS=self.heads,
-            KV_HEADS=self.kv_heads,
-            HEAD_DIM=self.head_dim,
-            FFN=self._ffn,
-        )
+        shape = {
+            "HIDDEN": self.hidden,
+            "HEADS": self.heads,
+            "KV_HEADS": self.kv_heads,
+            "HEAD_DIM": self.head_dim,
+            "FFN": self._ffn,
+        }
+        self._forward: Any = compiled(_SOURCE, "engine.compile", shape).forward
+        self._forward.argtypes = [_INT, _POINTER, _POINTER, _FLOAT, _FLOAT, _POINTER, _POINTER]
+        self._forward.restype = None
 
     def decode(self, cache: Cache, slots: Ints, ids: Ints) -> Tensor:
         """As the decoder's own."""
@@ -94,9 +86,7 @@ class CompiledDecoder(Decoder):
         x = self.embedding[torch.from_numpy(ids)]
         each = self._qkv_width + self.heads * self.head_dim
         room = x.new_empty(
-            tokens * each
-            + _BLOCK * (self.hidden + 3 * self._ffn)
-            + _TILE * (cache.capacity + _WIDE)
+            tokens * each + _BLOCK * (self.hidden + 3 * self._ffn) + _TILE * (cache.capacity + WIDE)
         )
         layers = (_Layer * len(self.layers))(
             *(
@@ -124,11 +114,6 @@ class CompiledDecoder(Decoder):
         return replace(made, **matrices)
 
 
-def find_compiler() -> str | None:
-    """The C++ compiler that `CXX` names or the PATH has, if any."""
-    return next(filter(None, map(shutil.which, (os.environ.get("CXX", ""), *_COMPILERS))), None)
-
-
 def _panels(matrix: Tensor) -> Tensor:
     """A matrix [width out, width in] as the kernel reads it: panels [width in, up to 64 of out]."""
     starts = range(0, len(matrix), _PANEL)
@@ -137,30 +122,3 @@ def _panels(matrix: Tensor) -> Tensor:
 
 def _address(tensor: Tensor | None) -> int | None:
     return None if tensor is None else tensor.data_ptr()
-
-
-def _compiled(**shape: int) -> Any:
-    """The kernel's function for a shape, loaded."""
-    compiler = find_compiler()
-    if compiler is None:
-        raise ConfigurationError(
-            "engine.compile: needs a C++ compiler, and there is no g++ or clang++ on the PATH. "
-            "Install one, or set engine.compile=false."
-        )
-    flags = ["-O3", "-march=native", "-std=gnu++17", "-shared", "-fPIC"]
-    defined = [f"-D{name}={value}" for name, value in shape.items()]
-    with TemporaryDirectory(prefix="progrl-kernel-") as folder:
-        target = str(Path(folder) / "kernel.so")
-        done = subprocess.run(
-            [compiler, *flags, *defined, str(_SOURCE), "-o", target], capture_output=True, text=True
-        )
-        if done.returncode:
-            said = done.stderr.strip().splitlines() or ["it said nothing"]
-            raise ConfigurationError(
-                f"engine.compile: {compiler} could not compile the kernel ({said[0]}). Set "
-                "engine.compile=false."
-            )
-        forward = ctypes.CDLL(target).forward
-    forward.argtypes = [_INT, _POINTER, _POINTER, _FLOAT, _FLOAT, _POINTER, _POINTER]
-    forward.restype = None
-    return forward
