@@ -11,20 +11,20 @@ extern "C" void norm(int64_t rows, int64_t width, const float *x, const float *w
                      float *to, float *by) {
   for (int64_t row = 0; row < rows; row++, x += width, to += width) {
     by[row] = scale_of(x, width, eps);
-    for (int64_t j = 0; j < width; j += 16) store(to + j, load(x + j) * by[row] * load(weight + j));
+    for (int64_t j = 0; j < width; j += LANES) store(to + j, load(x + j) * by[row] * load(weight + j));
   }
 }
 
 static inline void norm_row_back(int64_t width, const float *x, const float *weight, float by,
                                  const float *given, float *x_gradient, float *weight_gradient) {
-  v16 along = {};
-  for (int64_t j = 0; j < width; j += 16) {
-    v16 a = load(given + j), b = load(x + j);
+  vec along = {};
+  for (int64_t j = 0; j < width; j += LANES) {
+    vec a = load(given + j), b = load(x + j);
     along += a * load(weight + j) * b;
     store(weight_gradient + j, load(weight_gradient + j) + a * b * by);
   }
   const float less = total(along) * by * by * by / width;
-  for (int64_t j = 0; j < width; j += 16)
+  for (int64_t j = 0; j < width; j += LANES)
     store(x_gradient + j, load(given + j) * load(weight + j) * by - load(x + j) * less);
 }
 
@@ -66,23 +66,23 @@ extern "C" void turn_back(int64_t rows, int64_t heads, const float *x, const flo
   }
 }
 
-static inline v16 sigmoid(v16 a) {
-  v16 e = exponential(a < 0 ? a : -a);
-  return (a < 0 ? e : (v16){} + 1.0f) / (1.0f + e);
+static inline vec sigmoid(vec a) {
+  vec e = exponential(a < 0 ? a : -a);
+  return (a < 0 ? e : (vec){} + 1.0f) / (1.0f + e);
 }
 
 // to = silu(gate) * up, of `count` numbers each.
 extern "C" void gate(int64_t count, const float *gates, const float *up, float *to) {
-  for (int64_t j = 0; j < count; j += 16) {
-    v16 a = load(gates + j);
+  for (int64_t j = 0; j < count; j += LANES) {
+    vec a = load(gates + j);
     store(to + j, a * sigmoid(a) * load(up + j));
   }
 }
 
 extern "C" void gate_back(int64_t count, const float *gates, const float *up, const float *given,
                             float *gate_gradient, float *up_gradient) {
-  for (int64_t j = 0; j < count; j += 16) {
-    v16 a = load(gates + j), share = sigmoid(a), g = load(given + j);
+  for (int64_t j = 0; j < count; j += LANES) {
+    vec a = load(gates + j), share = sigmoid(a), g = load(given + j);
     store(up_gradient + j, g * a * share);
     store(gate_gradient + j, g * load(up + j) * share * (1.0f + a * (1.0f - share)));
   }
@@ -101,13 +101,13 @@ static inline int64_t whole(int64_t length) {
   return (length + 16 * BLOCKS - 1) / (16 * BLOCKS) * (16 * BLOCKS);
 }
 
-// A head's [length, HEAD_DIM] out of [length, heads, HEAD_DIM], and in blocks of 16 tokens.
+// A head's [length, HEAD_DIM] out of [length, heads, HEAD_DIM], and in blocks of LANES tokens.
 static void gather(const float *from, int64_t length, int64_t step, float *rows, float *blocks) {
   const int64_t end = whole(length);
   for (int64_t t = 0; t < end; t++) {
-    float *row = rows + t * HEAD_DIM, *block = blocks + t / 16 * 16 * HEAD_DIM + t % 16;
+    float *row = rows + t * HEAD_DIM, *block = blocks + t / LANES * LANES * HEAD_DIM + t % LANES;
     for (int j = 0; j < HEAD_DIM; j++) row[j] = t < length ? from[t * step + j] : 0.0f;
-    for (int j = 0; j < HEAD_DIM; j++) block[16 * j] = row[j];
+    for (int j = 0; j < HEAD_DIM; j++) block[LANES * j] = row[j];
   }
 }
 
@@ -127,7 +127,7 @@ struct Tile {
 // [TILE, room] products of a tile's rows with the first `end` tokens of `blocks`.
 static void scores_of(const Tile &tile, const float *blocks, int64_t end, float *scores,
                       int64_t room) {
-  for (int64_t t = 0; t < end; t += 16 * BLOCKS)
+  for (int64_t t = 0; t < end; t += LANES * BLOCKS)
     score<TILE, BLOCKS>(tile.places, blocks + t * HEAD_DIM, nullptr, scores + t, room);
 }
 
@@ -176,12 +176,12 @@ extern "C" void attention(const Rows *rows, float scale, const float *queries, c
 // gradient [end][HEAD_DIM] += weights [TILE, room] transposed * rows [TILE][HEAD_DIM].
 static void spread(const float *weights, int64_t room, int64_t end, const Tile &tile,
                    float *gradient) {
-  for (int part = 0; part < HEAD_DIM; part += 16) {
-    v16 rows[TILE];
+  for (int part = 0; part < HEAD_DIM; part += LANES) {
+    vec rows[TILE];
     for (int q = 0; q < TILE; q++) rows[q] = load(tile.rows[q] + part);
     for (int64_t t = 0; t < end; t++) {
       float *place = gradient + t * HEAD_DIM + part;
-      v16 sum = load(place);
+      vec sum = load(place);
       for (int q = 0; q < TILE; q++) sum += weights[q * room + t] * rows[q];
       store(place, sum);
     }
@@ -225,11 +225,11 @@ extern "C" void attention_back(const Rows *rows, float scale, const float *queri
           hide(given, b, length, p);
           for (int64_t t = length; t < end; t++) p[t] = -INFINITY;
           const float *result = out + first + q * step, log = logs[(at + q) * given.heads + head];
-          v16 along = {};
-          for (int j = 0; j < HEAD_DIM; j += 16) along += load(result + j) * load(back.rows[q] + j);
+          vec along = {};
+          for (int j = 0; j < HEAD_DIM; j += LANES) along += load(result + j) * load(back.rows[q] + j);
           const float mean = total(along);
-          for (int64_t t = 0; t < end; t += 16) {
-            v16 weight = exponential(load(p + t) - log);
+          for (int64_t t = 0; t < end; t += LANES) {
+            vec weight = exponential(load(p + t) - log);
             store(p + t, weight);
             store(s + t, weight * (load(s + t) - mean));
           }

@@ -54,9 +54,6 @@ def test_it_computes_what_the_other_computes(model: Any) -> None:
             )
             torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-4)
     assert caches[1].lengths.tolist() == caches[0].lengths.tolist()
-    keys, shape = caches[1].keys, caches[0].keys.shape
-    keys = keys.view(*shape[:3], -1, fast.head_dim, 16).transpose(-1, -2).reshape(shape)
-    torch.testing.assert_close(keys, caches[0].keys, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(caches[1].values, caches[0].values, rtol=1e-4, atol=1e-4)
 
 

@@ -13,6 +13,7 @@ enum {
   QUERIES = HEADS * HEAD_DIM,
   QKV = (HEADS + 2 * KV_HEADS) * HEAD_DIM,
   PANEL = 64,
+  VECTORS = LANES == 8 ? 2 : 4,  // of a panel at once: as many as there are registers for
   BLOCK = 48,  // tokens whose products follow one another while they lie in a near cache
   ROWS = 6,    // tokens of a product at once
   TILE = 4,    // queries that attend at once
@@ -33,50 +34,42 @@ struct Batch {
 
 static inline void normalize(const float *x, const float *weight, float eps, float *to) {
   const float by = scale_of(x, HIDDEN, eps);
-  for (int j = 0; j < HIDDEN; j += 16) store(to + j, load(x + j) * by * load(weight + j));
+  for (int j = 0; j < HIDDEN; j += LANES) store(to + j, load(x + j) * by * load(weight + j));
 }
 
-// to [R rows, 16 V columns] = from [R, depth] * panel [depth, 16 V] (+ bias) (+ to).
+// to [R rows, LANES * V columns] = from [R, depth] * panel [depth, columns] (+ bias) (+ to).
 template <int R, int V>
-static void product(int depth, const float *from, int64_t step, const float *panel,
+static void product(int columns, int depth, const float *from, int64_t step, const float *panel,
                     const float *bias, bool add, float *to, int64_t width) {
-  v16 sums[R][V] = {};
-  for (int k = 0; k < depth; k++, panel += 16 * V) {
-    v16 row[V];
-    for (int v = 0; v < V; v++) row[v] = load(panel + 16 * v);
+  vec sums[R][V] = {};
+  for (int k = 0; k < depth; k++, panel += columns) {
+    vec row[V];
+    for (int v = 0; v < V; v++) row[v] = load(panel + LANES * v);
     for (int r = 0; r < R; r++)
       for (int v = 0; v < V; v++) sums[r][v] += from[r * step + k] * row[v];
   }
   for (int r = 0; r < R; r++) {
     for (int v = 0; v < V; v++) {
-      float *place = to + r * width + 16 * v;
-      v16 sum = sums[r][v];
-      if (bias) sum += load(bias + 16 * v);
+      float *place = to + r * width + LANES * v;
+      vec sum = sums[r][v];
+      if (bias) sum += load(bias + LANES * v);
       if (add) sum += load(place);
       store(place, sum);
     }
   }
 }
 
-template <int R, int V = PANEL / 16>
-static void products(int columns, int depth, const float *from, int64_t step, const float *panel,
-                     const float *bias, bool add, float *to, int64_t width) {
-  if constexpr (V > 0) {
-    if (columns == 16 * V)
-      product<R, V>(depth, from, step, panel, bias, add, to, width);
+// The same with numbers of rows and vectors that are not known before.
+template <int R = ROWS, int V = VECTORS>
+static void some(int rows, int vectors, int columns, int depth, const float *from, int64_t step,
+                 const float *panel, const float *bias, bool add, float *to, int64_t width) {
+  if constexpr (R > 0 && V > 0) {
+    if (rows < R)
+      some<R - 1, V>(rows, vectors, columns, depth, from, step, panel, bias, add, to, width);
+    else if (vectors < V)
+      some<R, V - 1>(rows, vectors, columns, depth, from, step, panel, bias, add, to, width);
     else
-      products<R, V - 1>(columns, depth, from, step, panel, bias, add, to, width);
-  }
-}
-
-template <int R = ROWS>
-static void some_rows(int rows, int columns, int depth, const float *from, int64_t step,
-                      const float *panel, const float *bias, bool add, float *to, int64_t width) {
-  if constexpr (R > 0) {
-    if (rows == R)
-      products<R>(columns, depth, from, step, panel, bias, add, to, width);
-    else
-      some_rows<R - 1>(rows, columns, depth, from, step, panel, bias, add, to, width);
+      product<R, V>(columns, depth, from, step, panel, bias, add, to, width);
   }
 }
 
@@ -85,10 +78,14 @@ static void multiply(int64_t rows, int width, int depth, const float *from, cons
                      const float *bias, bool add, float *to) {
   for (int column = 0; column < width; column += PANEL) {
     const int columns = width - column < PANEL ? width - column : PANEL;
-    const float *panel = matrix + (int64_t)column * depth;
-    for (int64_t row = 0; row < rows; row += ROWS)
-      some_rows(rows - row < ROWS ? rows - row : ROWS, columns, depth, from + row * depth, depth,
-                panel, bias ? bias + column : 0, add, to + row * width + column, width);
+    for (int part = 0; part < columns; part += LANES * VECTORS) {
+      const float *panel = matrix + (int64_t)column * depth + part;
+      const int vectors = (columns - part) / LANES < VECTORS ? (columns - part) / LANES : VECTORS;
+      for (int64_t row = 0; row < rows; row += ROWS)
+        some(rows - row < ROWS ? rows - row : ROWS, vectors, columns, depth, from + row * depth,
+             depth, panel, bias ? bias + column + part : 0, add, to + row * width + column + part,
+             width);
+    }
   }
 }
 
@@ -117,9 +114,9 @@ static void keep(const Layer &layer, const Batch &batch, int64_t slot, int64_t a
   for (int head = 0; head < KV_HEADS; head++) {
     const int64_t place = (slot * KV_HEADS + head) * batch.capacity * HEAD_DIM;
     const int key = HEADS + head;
-    float turned[HEAD_DIM], *to = layer.keys + place + at / 16 * 16 * HEAD_DIM + at % 16;
+    float turned[HEAD_DIM], *to = layer.keys + place + at / LANES * LANES * HEAD_DIM + at % LANES;
     turn(row + key * HEAD_DIM, norms ? norms + key * HEAD_DIM : 0, eps, c, s, turned);
-    for (int j = 0; j < HEAD_DIM; j++) to[16 * j] = turned[j];
+    for (int j = 0; j < HEAD_DIM; j++) to[LANES * j] = turned[j];
     memcpy(layer.values + place + at * HEAD_DIM, row + (key + KV_HEADS) * HEAD_DIM,
            HEAD_DIM * sizeof(float));
   }
@@ -131,11 +128,11 @@ static void attend(const float *const *queries, const int64_t *lengths, const fl
                    const float *values, const float *next, float *scores, int64_t room,
                    float *const *out) {
   constexpr int B = Q > 2 ? 2 : 4;
-  const int64_t end = (lengths[Q - 1] + 15) / 16 * 16;
+  const int64_t end = (lengths[Q - 1] + 15) / 16 * 16;  // whole blocks, and mix's steps of 8
   int64_t t = 0;
-  for (; t + 16 * B <= end; t += 16 * B)
+  for (; t + LANES * B <= end; t += LANES * B)
     score<Q, B>(queries, keys + t * HEAD_DIM, values + t * HEAD_DIM, scores + t, room);
-  for (; t < end; t += 16)
+  for (; t < end; t += LANES)
     score<Q, 1>(queries, keys + t * HEAD_DIM, values + t * HEAD_DIM, scores + t, room);
   float by[Q];
   for (int q = 0; q < Q; q++) by[q] = weigh(scores + q * room, lengths[q], end);
@@ -214,9 +211,9 @@ extern "C" void forward(int64_t count, const Layer *layers, const Batch *given, 
         normalize(states + r * HIDDEN, layer.norm_mid, eps, normed + r * HIDDEN);
       multiply(n, 2 * FFN, HIDDEN, normed, layer.gate_up, 0, false, both);
       for (int64_t r = 0; r < n; r++) {
-        for (int j = 0; j < FFN; j += 16) {
-          v16 a = load(both + r * 2 * FFN + j), away = a < 0 ? a : -a, e = exponential(away);
-          v16 share = (a < 0 ? e : (v16){} + 1.0f) / (1.0f + e);
+        for (int j = 0; j < FFN; j += LANES) {
+          vec a = load(both + r * 2 * FFN + j), away = a < 0 ? a : -a, e = exponential(away);
+          vec share = (a < 0 ? e : (vec){} + 1.0f) / (1.0f + e);
           store(gated + r * FFN + j, a * share * load(both + r * 2 * FFN + FFN + j));
         }
       }
