@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from progrl.agent import native
 from progrl.errors import ProgrlError
 from speed.workload import Workload
 
@@ -50,13 +51,13 @@ class Way:
 
     @property
     def installed(self) -> bool:
-        """Its environment is there, and a compiler where it compiles."""
-        if self.options.get("compile"):
-            from progrl.agent import native
-
-            if native.find_compiler() is None:
-                return False
+        """Its environment is there."""
         return Path(self.python).exists()
+
+
+def kernels() -> dict[str, bool]:
+    """Options of our ways: with the keys `compile`, where there is a compiler for them."""
+    return {"compile": native.find_compiler() is not None}
 
 
 def environment(threads: int) -> dict[str, str]:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from speed.compare import VLLM, Readings, Way, compare, memory, middle, ratio, versus
+from speed.compare import VLLM, Readings, Way, compare, kernels, memory, middle, ratio, versus
 from speed.plan import Found, Plan
 from speed.workload import Workload
 
-OURS, COMPILED = "progrl", "progrl, compiled"
+OURS, DEFAULT = "progrl", "progrl, default keys"
+"""With its kernels where there is a compiler, and without, as the default configuration has it."""
 PEERS = {
     "rollout_vs_hf_reread": "HF generate, re-reading",
     "rollout_vs_hf_cached": "HF generate, cache kept",
@@ -20,9 +21,9 @@ def ways_of(plan: Plan) -> dict[str, Way]:
     work, threads = plan.work, plan.threads
     names = list(PEERS.values())
     ways = {
-        OURS: Way("ours.rollout", work, threads=threads),
+        OURS: Way("ours.rollout", work, kernels(), threads=threads),
+        DEFAULT: Way("ours.rollout", work, threads=threads),
         f"{OURS}, bfloat16": Way("ours.rollout", work, {"dtype": "bfloat16"}, threads=threads),
-        COMPILED: Way("ours.rollout", work, {"compile": True}, threads=threads),
         names[0]: Way("hf.reread", work, threads=threads),
         names[1]: Way("hf.cached", work, threads=threads),
         names[2]: Way("vllm.rollout", work, python=VLLM, threads=threads),
@@ -38,7 +39,7 @@ def measure(plan: Plan) -> Found:
     found = Found()
     for key, name in PEERS.items():
         found.figures[key] = versus(readings, name, OURS, plan.key)
-        found.figures[f"{key}_compiled"] = versus(readings, name, COMPILED, plan.key)
+        found.figures[f"{key}_default"] = versus(readings, name, DEFAULT, plan.key)
     if PEERS["rollout_vs_vllm_cpu"] not in ways:
         found.notes.append("vLLM is not installed: `make setup-vllm` does it.")
     bounds = {name: middle(readings["bounds"], name) for name in BOUNDS}

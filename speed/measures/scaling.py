@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from speed.compare import Way, compare, memory, middle
+from speed.compare import Way, compare, kernels, memory, middle
 from speed.plan import Found, Plan
 from speed.workload import Shape, Workload
 
@@ -37,7 +37,7 @@ def measure(plan: Plan) -> Found:
 
 def _row(work: Workload, plan: Plan) -> dict[str, Any]:
     """One size alone: side by side they would not fit into memory."""
-    ways = {"ours": Way("ours.rollout", work, threads=plan.threads)}
+    ways = {"ours": Way("ours.rollout", work, kernels(), threads=plan.threads)}
     (some,) = compare(ways, max(1, plan.rounds // 2)).values()
     return {
         "parameters": work.shape.parameters,

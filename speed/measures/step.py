@@ -1,7 +1,7 @@
 """Training: GRPO steps beside TRL's, updates beside a plain loop, and what else a step has."""
 
-from speed.compare import PEER, Way, compare, memory, middle, ratio, versus
-from speed.measures.rollout import COMPILED, OURS
+from speed.compare import PEER, Way, compare, kernels, memory, middle, ratio, versus
+from speed.measures.rollout import DEFAULT, OURS
 from speed.plan import Found, Plan
 
 TRL = "TRL"
@@ -13,9 +13,11 @@ def grpo(plan: Plan) -> Found:
     """`grpo_step_vs_trl`, and `simulation_and_tools_share`, for which retail is played too."""
     work, threads = plan.work, plan.threads
     ways = {
-        OURS: Way("step.grpo", work, threads=threads),
-        f"{OURS}, credit by tree": Way("step.grpo", work, {"credit": "tree"}, threads=threads),
-        COMPILED: Way("step.grpo", work, {"compile": True}, threads=threads),
+        OURS: Way("step.grpo", work, kernels(), threads=threads),
+        DEFAULT: Way("step.grpo", work, threads=threads),
+        f"{OURS}, credit by tree": Way(
+            "step.grpo", work, {"credit": "tree", **kernels()}, threads=threads
+        ),
         TRL: Way("trl.grpo", work, {"batch": BATCH}, PEER, threads),
         "retail": Way("domain.retail", work),
     }
@@ -24,7 +26,7 @@ def grpo(plan: Plan) -> Found:
     retail = readings.pop("retail")
     found = Found()
     found.figures["grpo_step_vs_trl"] = versus(readings, TRL, OURS, plan.key)
-    found.figures["grpo_step_vs_trl_compiled"] = versus(readings, TRL, COMPILED, plan.key)
+    found.figures["grpo_step_vs_trl_default"] = versus(readings, TRL, DEFAULT, plan.key)
     if TRL not in ways:
         found.notes.append("TRL is not installed: `make setup-speed` does it.")
     parts = {name: middle(retail, name) for name in ("environment", "user")}
@@ -56,14 +58,13 @@ def grpo(plan: Plan) -> Found:
 
 
 def training(plan: Plan) -> Found:
-    """`training_vs_plain`, and compiled: updates over dialogues of different lengths."""
+    """`training_vs_plain`: updates over dialogues of different lengths."""
     work, threads = plan.work, plan.threads
     ways = {
-        OURS: Way("sft.train", work, threads=threads),
-        COMPILED: Way("sft.train", work, {"compile": True}, threads=threads),
+        OURS: Way("sft.train", work, kernels(), threads=threads),
+        DEFAULT: Way("sft.train", work, threads=threads),
         "plain loop": Way("hf.train", work, threads=threads),
     }
-    ways = {name: way for name, way in ways.items() if way.installed}
     readings = compare(ways, plan.rounds)
     rows = {
         name: {
@@ -72,8 +73,8 @@ def training(plan: Plan) -> Found:
         }
         for name, some in readings.items()
     }
-    figures = {
-        "training_vs_plain": versus(readings, "plain loop", OURS, plan.key),
-        "training_vs_plain_compiled": versus(readings, "plain loop", COMPILED, plan.key),
+    figures: dict[str, float | None] = {
+        "training_vs_plain": ratio(readings, "plain loop", OURS, plan.key),
+        "training_vs_plain_default": ratio(readings, "plain loop", DEFAULT, plan.key),
     }
     return Found(figures, {"training": rows})

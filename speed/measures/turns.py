@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from speed.compare import Way, compare, middle
+from speed.compare import Way, compare, kernels, middle
 from speed.plan import Found, Plan
 
 LATENCIES = (0.0, 0.05, 0.2, 1.0)
@@ -15,7 +15,8 @@ def growth(plan: Plan, turns: int = LONG) -> Found:
     """`turn_growth_over_bound`: the last turn's time over the second's, over what it would be if
     attention alone grew.
 
-    Each round measures both, so the bound is of the same minute.
+    Each round measures both, so the bound is of the same minute. Attention alone is torch's, so
+    it is held against the default keys, whose attention is too.
     """
     work = plan.work.sized(turns=turns)
     (readings,) = compare({"turns": Way("ours.turns", work)}, plan.rounds).values()
@@ -47,8 +48,10 @@ def overlap(plan: Plan) -> Found:
     let all wait until the last of them is answered in each turn.
     """
     work = plan.work
-    ways = {str(wait): Way("ours.rollout", work, {"latency": wait}) for wait in LATENCIES}
-    ways["alone"] = Way("ours.rollout", work.sized(conversations=1))
+    ways = {
+        str(wait): Way("ours.rollout", work, {"latency": wait, **kernels()}) for wait in LATENCIES
+    }
+    ways["alone"] = Way("ours.rollout", work.sized(conversations=1), kernels())
     # Waiting takes the time that it takes: fewer rounds do.
     readings = compare(ways, max(1, plan.rounds - 1))
     busy, alone = middle(readings["0.0"], "wall"), middle(readings["alone"], "wall")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from progrl.agent import native
 from speed import __main__ as program
 from speed.compare import Way, WayFailed, memory, middle, ratio
 from speed.measures import pipeline, rollout, scaling, step, turns
@@ -35,7 +36,7 @@ def readings(**more: Any) -> Row:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Row:
-    """What each way reads, by its name, or by name and options; all are installed."""
+    """What each way reads, by its name and options; all are installed, a compiler too."""
     by_way: Row = {}
 
     def compare(ways: Mapping[str, Way], rounds: int) -> dict[str, Sequence[Row]]:
@@ -49,6 +50,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Row:
     for module in (rollout, turns, step, scaling):
         monkeypatch.setattr(module, "compare", compare)
     monkeypatch.setattr(Way, "installed", property(lambda way: True))
+    monkeypatch.setattr(native, "find_compiler", lambda: "g++")
     return by_way
 
 
@@ -81,28 +83,27 @@ def test_rollouts_beside_their_peers_and_the_bound(told: Row) -> None:
     work = Workload(2, 1, 3, 2, 2, Shape(16, 4, 2, 1, 1, 2, 4))
     assert rollout.traffic(work) == 448
     found = rollout.measure(Plan(work))
-    assert found.figures["rollout_vs_hf_reread"] == 8.0
-    assert found.figures["rollout_vs_hf_reread_compiled"] == 16.0
-    assert found.figures["rollout_vs_hf_cached"] == 5.0
-    assert found.figures["rollout_vs_vllm_cpu"] == 0.5
-    # Memory is so slow here that multiplying counts for nothing: 448e-6 s of 2 s.
+    assert found.figures["rollout_vs_hf_reread"] == 16.0
+    assert found.figures["rollout_vs_hf_reread_default"] == 8.0
+    assert found.figures["rollout_vs_hf_cached"] == 10.0
+    assert found.figures["rollout_vs_vllm_cpu"] == 1.0
+    # Memory is so slow here that multiplying counts for nothing: 448e-6 s of 1 s.
     share = found.figures["rollout_share_of_bound"]
-    assert share == pytest.approx(448e-6 / 2, rel=1e-3)
-    assert found.details["rollout"]["ways"]["progrl"]["tokens_per_s"] == 480
+    assert share == pytest.approx(448e-6, rel=1e-3)
+    assert found.details["rollout"]["ways"]["progrl"]["tokens_per_s"] == 960
 
 
 def test_a_peer_that_is_not_there_is_null(told: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     told["machine.bounds"] = dict.fromkeys(rollout.BOUNDS, 1.0)
-    there = property(lambda way: way.python not in gone and not way.options.get("compile"))
-    monkeypatch.setattr(Way, "installed", there)
     gone = {"speed's", "vllm's"}
+    monkeypatch.setattr(Way, "installed", property(lambda way: way.python not in gone))
     monkeypatch.setattr(rollout, "VLLM", "vllm's")
     monkeypatch.setattr(step, "PEER", "speed's")
     told["domain.retail"] = {"environment": 1.0, "user": 1.0, "turns": 4}
-    told["step.grpo"] = told["step.grpo tree"] = {"rollout": 1.0, "update": 1.0}
+    for options in ("", " True", " tree True"):
+        told[f"step.grpo{options}"] = {"rollout": 1.0, "update": 1.0}
     played, stepped = rollout.measure(Plan()), step.grpo(Plan())
     assert played.figures["rollout_vs_vllm_cpu"] is None
-    assert played.figures["rollout_vs_hf_reread_compiled"] is None
     assert stepped.figures["grpo_step_vs_trl"] is None
     assert "setup-vllm" in played.notes[0] and "setup-speed" in stepped.notes[0]
 
@@ -121,9 +122,9 @@ def test_growth_is_held_against_attention_alone(told: Row) -> None:
 
 def test_overlap_is_the_share_of_waiting_that_is_hidden(told: Row) -> None:
     told |= {
-        "ours.rollout 0.0": {"wall": 2.0},
-        "ours.rollout 0.2": {"wall": 3.6},
-        "ours.rollout alone": {"wall": 0.5},
+        "ours.rollout 0.0 True": {"wall": 2.0},
+        "ours.rollout 0.2 True": {"wall": 3.6},
+        "ours.rollout True alone": {"wall": 0.5},
     }
     found = turns.overlap(Plan(Workload(10, 6)))
     row = found.details["overlap"]["by_ms"]["200"]
@@ -136,13 +137,15 @@ def test_overlap_is_the_share_of_waiting_that_is_hidden(told: Row) -> None:
 
 def test_a_step_beside_trls_and_what_simulation_takes_of_it(told: Row) -> None:
     told |= {
-        "step.grpo": {"cpu": 3.0, "rollout": 1.0, "update": 2.0},
-        "step.grpo tree": {"rollout": 1.0, "update": 2.0},
+        "step.grpo": {"cpu": 9.0, "rollout": 4.0, "update": 5.0},
+        "step.grpo True": {"cpu": 3.0, "rollout": 1.0, "update": 2.0},
+        "step.grpo tree True": {"rollout": 1.0, "update": 2.0},
         "trl.grpo 8": {"cpu": 18.0},
         "domain.retail": {"environment": 0.1, "user": 0.3, "turns": 400, "cpu": 1.0},
     }
     found = step.grpo(Plan(Workload(30, 10)))
     assert found.figures["grpo_step_vs_trl"] == 6.0
+    assert found.figures["grpo_step_vs_trl_default"] == 2.0
     assert found.figures["environment_turns_per_s"] == pytest.approx(1000)
     # 300 turns of a millisecond beside 3 s.
     assert found.figures["simulation_and_tools_share"] == pytest.approx(0.3 / 3.3)
