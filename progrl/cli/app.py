@@ -1,6 +1,8 @@
 """The program: all commands under one name."""
 
 import asyncio
+import atexit
+import gc
 import signal
 import sys
 from types import FrameType
@@ -91,6 +93,8 @@ def main() -> None:
     midst of one would be kept there and told as lost. A loop that is blocked, or ends just then, is
     waited for no longer than `GRACE`, or until a second signal.
     """
+    # At its end Python looks for cycles among all objects, with torch for a second: not among these.
+    atexit.register(gc.freeze)
     asked: list[int] = []
 
     def terminate(number: int, frame: FrameType | None) -> None:

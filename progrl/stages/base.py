@@ -4,7 +4,6 @@ Outputs are functions of configuration, inputs and sources alone. What is not (t
 run's id, checkpoints of work in progress) goes to `runs/<stage>/<input hash>/`, outside DVC.
 """
 
-import importlib
 import logging
 import time
 from collections.abc import Callable
@@ -108,14 +107,15 @@ def find_stage(name: str) -> Stage:
     """
     if name not in NAMES:
         raise ConfigurationError(f"No stage {name!r}: there are {', '.join(NAMES)}.")
-    stage: Stage = importlib.import_module(f"progrl.stages.{name}").STAGE
-    return stage
+    from progrl.stages.definitions import STAGES
+
+    return STAGES[name]
 
 
 def _modules(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    return sorted(p for p in path.rglob("*") if p.suffix in (".py", ".cpp"))
+    return sorted(p for p in path.rglob("*") if p.suffix in (".py", ".cpp", ".h"))
 
 
 @cache

@@ -16,17 +16,15 @@ from progrl.evaluation.protocol import Protocol, check_held_out
 from progrl.evaluation.summary import Summariser, Summary, evaluation
 from progrl.evaluation.sweep import PLAYED
 from progrl.files import new_folder, write_json
+from progrl.reporting.sources import EVALUATE as METRICS
+from progrl.reporting.sources import KEPT, RESULTS
 from progrl.rollout import Clock
 from progrl.seeds import Seed
 from progrl.stages.advice import advisor_of, compared
-from progrl.stages.base import Context, Metrics, Stage, input_hash
-from progrl.stages.grpo import MODEL as GRPO
+from progrl.stages.base import Context, Metrics, find_stage, input_hash
+from progrl.stages.definitions import GRPO, SFT, UNTRAINED
 from progrl.stages.parts import TASKS, USERS, Timings, engine_of, set_threads, tasks_of, world_of
-from progrl.stages.sft import MODEL as SFT
-from progrl.stages.sft import UNTRAINED
 
-METRICS, KEPT = "metrics/evaluate.json", "evaluation"
-RESULTS = f"{KEPT}/results.json"
 ADVICE = "advice.json"
 """In the same folder: results with other advice on tools too, where there is any."""
 
@@ -126,7 +124,7 @@ def _place(context: Context, name: str) -> Path:
     if name not in context.config.evaluation.agents or name == ADVISED or not shared.is_dir():
         return context.work / "played"
     models = [MODELS[name]] if name in MODELS else []
-    play = replace(STAGE, inputs=(TASKS, USERS, *models))
+    play = replace(find_stage("evaluate"), inputs=(TASKS, USERS, *models))
     return shared / input_hash(play, context.config, context.root)
 
 
@@ -208,42 +206,3 @@ def _figures(summaries: Mapping[str, Summary]) -> dict[str, float]:
         for bound in ("mean", "low", "high"):
             figures[f"evaluate/{name}/grpo_minus_sft/{bound}"] = summary["grpo_minus_sft"][bound]
     return {key: value for key, value in figures.items() if value is not None}
-
-
-STAGE = Stage(
-    name="evaluate",
-    sections=(
-        "seed",
-        "domains",
-        "embedding",
-        "agent",
-        "engine",
-        "reward",
-        "orchestration",
-        "evaluation",
-        "threads",
-        "processes",
-    ),
-    inputs=(TASKS, USERS, UNTRAINED, SFT, GRPO),
-    outputs=(METRICS, KEPT),
-    packages=(
-        "agent",
-        "config",
-        "dialogue",
-        "embedding",
-        "environments",
-        "evaluation",
-        "memory",
-        "orchestration",
-        "rewards",
-        "rollout",
-        "stages/advice.py",
-        "stages/base.py",
-        "stages/evaluate.py",
-        "stages/parts.py",
-        "stages/processes.py",
-        "users",
-    ),
-    run=run,
-    divided=True,
-)

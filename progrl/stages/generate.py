@@ -12,7 +12,8 @@ from progrl.environments.contracts import Domain
 from progrl.files import new_folder, write_json
 from progrl.rollout import check_faults
 from progrl.seeds import Seed
-from progrl.stages.base import Context, Metrics, Stage
+from progrl.stages.base import Context, Metrics
+from progrl.stages.definitions import TEST_IDS
 from progrl.stages.parts import (
     DIALOGUES,
     TASKS,
@@ -28,7 +29,6 @@ from progrl.users.scripted import ScriptedUser, own_user
 IN_FLIGHT = 256
 BENCHMARK = Seed.root(0).child("benchmark")
 """Of the test tasks, whatever the run's seed is."""
-TEST_IDS = "metrics/test_tasks.json"
 
 
 def run(context: Context) -> Metrics:
@@ -153,24 +153,3 @@ def _figures(
         for key, value in memory.diversity.items():
             figures[f"users/{name}/{key}"] = value
     return figures
-
-
-STAGE = Stage(
-    name="generate",
-    sections=("seed", "domains", "embedding", "generate", "user", "threads"),
-    inputs=(),
-    outputs=(TASKS, DIALOGUES, USERS, "metrics/generate.json", TEST_IDS),
-    packages=(
-        "config",
-        "dialogue",
-        "embedding",
-        "environments",
-        "users",
-        "rollout",
-        "agent",
-        "stages/base.py",
-        "stages/generate.py",
-        "stages/parts.py",
-    ),
-    run=run,
-)

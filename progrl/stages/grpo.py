@@ -13,6 +13,7 @@ from progrl.embedding import Encoder
 from progrl.environments.contracts import Domain
 from progrl.files import file_digest, write_json, write_jsonl
 from progrl.orchestration import FoldedPolicies, Improver, Orchestrator
+from progrl.reporting.sources import GRPO as METRICS
 from progrl.seeds import Seed
 from progrl.stages.advice import MEMORY as RECALLED
 from progrl.stages.advice import (
@@ -23,7 +24,9 @@ from progrl.stages.advice import (
     check_fitted,
     tools_of,
 )
-from progrl.stages.base import Context, Metrics, Stage
+from progrl.stages.base import Context, Metrics
+from progrl.stages.definitions import GRPO as MODEL
+from progrl.stages.definitions import MEMORY, SFT, UNTRAINED
 from progrl.stages.parts import (
     TASKS,
     USERS,
@@ -36,14 +39,11 @@ from progrl.stages.parts import (
     training_world,
     world_of,
 )
-from progrl.stages.sft import MODEL as SFT
-from progrl.stages.sft import UNTRAINED
 from progrl.training.grpo import GrpoTrainer
 from progrl.training.rows import Row
 from progrl.training.tools import ToolLearning
 
 STARTS = {"sft": SFT, "untrained": UNTRAINED}
-MODEL, MEMORY, METRICS = "models/grpo", "memory", "metrics/grpo.jsonl"
 
 
 def flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -151,47 +151,3 @@ def _learning(
     improver = Improver(policies, config.policy.improvement, catalogues, encoder)
     learning = ToolLearning(orchestrator, improver)
     return learning, advisors(config, policies, orchestrator, seed)
-
-
-STAGE = Stage(
-    name="grpo",
-    sections=(
-        "seed",
-        "domains",
-        "embedding",
-        "user",
-        "agent",
-        "engine",
-        "reward",
-        "grpo",
-        "horizon",
-        "curriculum",
-        "memory",
-        "orchestration",
-        "threads",
-        "processes",
-    ),
-    inputs=(TASKS, USERS, UNTRAINED, SFT),
-    outputs=(MODEL, MEMORY, METRICS),
-    packages=(
-        "agent",
-        "config",
-        "curriculum",
-        "dialogue",
-        "embedding",
-        "environments",
-        "memory",
-        "orchestration",
-        "rewards",
-        "rollout",
-        "stages/advice.py",
-        "stages/base.py",
-        "stages/grpo.py",
-        "stages/parts.py",
-        "stages/processes.py",
-        "training",
-        "users",
-    ),
-    run=run,
-    divided=True,
-)

@@ -13,13 +13,12 @@ from progrl.errors import DataError, ProgrlError, TrackingError
 from progrl.evaluation.gate import Contender, Verdict, judge
 from progrl.evaluation.metrics import Result
 from progrl.files import digest, file_digest, read_json, write_json
+from progrl.reporting.sources import EVALUATE, RESULTS
 from progrl.seeds import Seed
-from progrl.stages.base import Context, Metrics, Stage, find_stage, is_done
+from progrl.stages.base import Context, Metrics, find_stage, is_done
 from progrl.stages.card import write_card
-from progrl.stages.evaluate import KEPT, RESULTS
-from progrl.stages.evaluate import METRICS as EVALUATE
-from progrl.stages.grpo import MODEL
-from progrl.stages.parts import TASKS, tasks_file
+from progrl.stages.definitions import GRPO as MODEL
+from progrl.stages.parts import tasks_file
 from progrl.tracking import provenance, run_of
 from progrl.tracking.data import changed_stages
 from progrl.tracking.registry import CHALLENGER, CHAMPION, Registry, Version
@@ -195,22 +194,3 @@ def _note(
     context.recorder.artifact(context.work / REGISTRATION)
     moved = "yes" if verdict.moves else "no"
     context.recorder.tags({"progrl.champion_moved": moved, "progrl.gate": verdict.reason})
-
-
-STAGE = Stage(
-    name="register",
-    sections=("seed", "domains", "agent", "evaluation", "tracking"),
-    inputs=(TASKS, MODEL, EVALUATE, KEPT),
-    outputs=(),
-    packages=(
-        "config",
-        "evaluation",
-        "reporting",
-        "stages/base.py",
-        "stages/card.py",
-        "stages/parts.py",
-        "stages/register.py",
-        "tracking",
-    ),
-    run=run,
-)

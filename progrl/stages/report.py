@@ -1,13 +1,12 @@
 """Stage `report`: one HTML file that needs nothing but itself."""
 
-from progrl.config import Config
 from progrl.files import write_text
 from progrl.reporting.artifacts import write_artifacts
 from progrl.reporting.page import render
-from progrl.reporting.sources import INPUTS, gather, stage_times
-from progrl.stages.base import NAMES, Context, Metrics, Stage
+from progrl.reporting.sources import gather, stage_times
+from progrl.stages.base import NAMES, Context, Metrics
+from progrl.stages.definitions import PAGE
 
-PAGE = "reports/index.html"
 BEFORE = NAMES[: NAMES.index("report")]
 
 
@@ -22,21 +21,3 @@ def run(context: Context) -> Metrics:
     write_artifacts(kept, material)
     context.recorder.artifact(kept, "report")
     return {"report/bytes": float(page.stat().st_size)}
-
-
-STAGE = Stage(
-    name="report",
-    sections=tuple(name for name in Config.model_fields if name != "tracking"),
-    inputs=INPUTS,
-    outputs=(PAGE,),
-    packages=(
-        "config",
-        "dialogue",
-        "evaluation",
-        "reporting",
-        "stages/base.py",
-        "stages/report.py",
-        "tracking",
-    ),
-    run=run,
-)

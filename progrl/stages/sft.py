@@ -17,13 +17,15 @@ from progrl.environments.contracts import Domain
 from progrl.errors import DataError
 from progrl.files import file_digest, write_json, write_jsonl
 from progrl.orchestration import FoldedPolicies, Orchestrator
+from progrl.reporting.sources import SFT as METRICS
 from progrl.rewards import structured_reward
 from progrl.seeds import Seed
 from progrl.stages.advice import TOOLS, Advisors, advisors, fit_tools
-from progrl.stages.base import Context, Metrics, Stage
+from progrl.stages.base import Context, Metrics
+from progrl.stages.definitions import SFT as MODEL
+from progrl.stages.definitions import UNTRAINED
 from progrl.stages.parts import (
     DIALOGUES,
-    TASKS,
     Timings,
     domains_of,
     encoder_of,
@@ -34,8 +36,6 @@ from progrl.stages.parts import (
 from progrl.training.batching import Example
 from progrl.training.scoring import Arithmetic
 from progrl.training.sft import Row, SftTrainer
-
-UNTRAINED, MODEL, METRICS = "models/untrained", "models/sft", "metrics/sft.jsonl"
 
 
 def run(context: Context) -> Metrics:
@@ -203,40 +203,3 @@ def encode(
             ids += read
             mask += [False] * len(read)
     return Example(ids, mask)
-
-
-STAGE = Stage(
-    name="sft",
-    sections=(
-        "seed",
-        "domains",
-        "embedding",
-        "agent",
-        "sft",
-        "reward",
-        "memory",
-        "orchestration",
-        "threads",
-        "processes",
-    ),
-    inputs=(TASKS, DIALOGUES),
-    outputs=(UNTRAINED, MODEL, METRICS),
-    packages=(
-        "config",
-        "dialogue",
-        "embedding",
-        "environments",
-        "agent",
-        "memory",
-        "orchestration",
-        "rewards",
-        "training",
-        "stages/advice.py",
-        "stages/base.py",
-        "stages/parts.py",
-        "stages/processes.py",
-        "stages/sft.py",
-    ),
-    run=run,
-    divided=True,
-)

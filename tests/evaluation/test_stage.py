@@ -16,10 +16,10 @@ from progrl.errors import ConfigurationError, DataError
 from progrl.evaluation.metrics import Result
 from progrl.files import read_json
 from progrl.seeds import Seed
-from progrl.stages import Context
-from progrl.stages.evaluate import MODELS, STAGE
-from progrl.stages.generate import STAGE as GENERATE
+from progrl.stages import Context, find_stage
+from progrl.stages.evaluate import MODELS
 
+GENERATE, STAGE = find_stage("generate"), find_stage("evaluate")
 SMALL = (
     "generate.train_tasks=20",
     "generate.validation_tasks=4",

@@ -1,5 +1,7 @@
 """What the flows make of a process's end, and what they are asked for."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +136,13 @@ def test_deployments_name_no_machine(root: Path) -> None:
         assert f"def {function}(" in (root / path).read_text()
         assert one["work_pool"]["name"] == "local"
     assert str(root) not in text and "/home/" not in text
+
+
+def test_asking_what_a_stage_is_loads_nothing_of_what_it_computes_with() -> None:
+    code = (
+        "import sys; from progrl.stages import NAMES, find_stage; import tasks.stage\n"
+        "assert all(find_stage(name).name == name for name in NAMES)\n"
+        "print(sorted({'torch', 'transformers', 'faiss', 'mlflow'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr

@@ -115,13 +115,19 @@ def copy_project(folder: Path) -> None:
             shutil.copyfile(source, folder / name)
 
 
+_TOYS = """
+from tests.flows.toys import toy  # noqa: E402
+
+for name in ("generate", "sft", "grpo", "evaluate"):
+    STAGES[name] = toy(STAGES[name])
+"""
+
+
 def make_project(folder: Path) -> None:
     """A committed copy of this repository with toy stages."""
     copy_project(folder)
-    for name in ("generate", "sft", "grpo", "evaluate"):
-        path = folder / "progrl" / "stages" / f"{name}.py"
-        more = "\nfrom tests.flows.toys import toy  # noqa: E402\n\nSTAGE = toy(STAGE)\n"
-        path.write_text(path.read_text() + more)
+    path = folder / "progrl" / "stages" / "definitions.py"
+    path.write_text(path.read_text() + _TOYS)
     git(folder, "init", "-q")
     call(folder, "dvc", "init", "-q")
     shutil.copyfile(ROOT / ".dvc" / "config", folder / ".dvc" / "config")

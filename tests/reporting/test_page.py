@@ -11,8 +11,7 @@ from progrl.files import file_digest, write_json
 from progrl.reporting.material import StageTime
 from progrl.reporting.page import duration, render
 from progrl.reporting.sources import gather, stage_times
-from progrl.stages import Context
-from progrl.stages.report import STAGE
+from progrl.stages import Context, find_stage
 
 from .run import HOSTILE, write_run
 
@@ -180,9 +179,10 @@ def test_broken_inputs_name_file_and_line(tmp_path, config):
 
 
 def test_the_stage_writes_the_page(folder, config, tmp_path):
-    metrics = STAGE.run(Context(config, folder, folder, tmp_path))
-    page = folder / STAGE.outputs[0]
+    stage = find_stage("report")
+    metrics = stage.run(Context(config, folder, folder, tmp_path))
+    page = folder / stage.outputs[0]
     assert metrics == {"report/bytes": float(page.stat().st_size)}
     before = page.read_bytes()
-    STAGE.run(Context(config, folder, folder, tmp_path))
+    stage.run(Context(config, folder, folder, tmp_path))
     assert page.read_bytes() == before

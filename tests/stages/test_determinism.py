@@ -150,10 +150,9 @@ def test_a_silent_tool_policy_learns_and_leaves_the_agent_as_it_is(
     assert file_digest(learned[0]) != file_digest(learned[1])
 
 
-def test_threads_by_measurement_are_noted_and_change_nothing_here(
-    first: Path, tmp_path: Path
-) -> None:
-    other = generate(tmp_path / "other", "threads=auto")
-    (note,) = (other / "runs" / "generate").glob("*/threads.json")
-    assert json.loads(note.read_text())["threads"] >= 1
-    assert digests(other) == digests(first)
+def test_threads_by_measurement_are_noted_and_are_what_it_computes_with(tmp_path: Path) -> None:
+    measured = generate(tmp_path / "auto", "threads=auto")
+    (note,) = (measured / "runs" / "generate").glob("*/threads.json")
+    number = json.loads(note.read_text())["threads"]
+    assert number >= 1
+    assert digests(measured) == digests(generate(tmp_path / "given", f"threads={number}"))
