@@ -20,6 +20,21 @@ def find_compiler() -> str | None:
     return next(filter(None, map(shutil.which, (os.environ.get("CXX", ""), *_COMPILERS))), None)
 
 
+def require_compiler(key: str) -> str:
+    """The compiler, which the key of the configuration needs.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    compiler = find_compiler()
+    if compiler is None:
+        raise ConfigurationError(
+            f"{key}: needs a C++ compiler, and there is no g++ or clang++ on the PATH. Install "
+            f"one, or set {key}=false."
+        )
+    return compiler
+
+
 def compiled(source: Path, key: str, shape: Mapping[str, int]) -> ctypes.CDLL:
     """The kernels of a source file for a shape, loaded.
 
@@ -37,12 +52,7 @@ def compiled(source: Path, key: str, shape: Mapping[str, int]) -> ctypes.CDLL:
             f"{key}: takes widths that are multiples of {WIDE}, and this model has {told}. Set "
             f"{key}=false."
         )
-    compiler = find_compiler()
-    if compiler is None:
-        raise ConfigurationError(
-            f"{key}: needs a C++ compiler, and there is no g++ or clang++ on the PATH. Install "
-            f"one, or set {key}=false."
-        )
+    compiler = require_compiler(key)
     flags = ["-O3", "-march=native", "-std=gnu++17", "-shared", "-fPIC", f"-I{_HEADERS}"]
     defined = [f"-D{name}={value}" for name, value in shape.items()]
     with TemporaryDirectory(prefix="progrl-kernel-") as folder:

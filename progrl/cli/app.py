@@ -93,7 +93,7 @@ def main() -> None:
     midst of one would be kept there and told as lost. A loop that is blocked, or ends just then, is
     waited for no longer than `GRACE`, or until a second signal.
     """
-    # At its end Python looks for cycles among all objects, with torch for a second: not among these.
+    # At its end Python looks for cycles, with torch for a second; among frozen objects it does not.
     atexit.register(gc.freeze)
     asked: list[int] = []
 

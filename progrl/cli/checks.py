@@ -148,6 +148,7 @@ def _weights(check: str, name: str, there: bool, mend: str) -> Finding:
 
 def programs() -> Iterator[Finding]:
     """Programs that some parts use, and most do without."""
+    from progrl.agent.native import find_compiler
     from progrl.benchmarks.contracts import program
 
     for name, use in OPTIONAL.items():
@@ -157,6 +158,12 @@ def programs() -> Iterator[Finding]:
             yield Finding(name, "note", f"not installed; optional, {use}", mend)
         else:
             yield _java(path) if name == "java" else Finding(name, "ok", path)
+    compiler = find_compiler()
+    if compiler:
+        yield Finding("C++ compiler", "ok", compiler)
+    else:
+        use = "not installed; optional, for engine.compile and agent.compile"
+        yield Finding("C++ compiler", "note", use, "Install g++ 12 or later, or clang++.")
     if shutil.which("git"):
         yield Finding("git", "ok", str(shutil.which("git")))
     else:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from progrl.config import Config, resolved
+from progrl.config.agent import EmbeddedAgent, LocalEngine
 from progrl.environments.registry import plugin_sources
 from progrl.errors import ConfigurationError, DataError
 from progrl.files import digest, exclusive, file_digest, read_json, remove_leftovers, write_json
@@ -181,12 +182,26 @@ def _run(stage: Stage, context: Context) -> Metrics:
 
         settle = settled(context.config, context.project, context.work)
         context = replace(context, config=settle)
-    if not stage.divided or context.config.processes == 1:
+    if not stage.divided:
+        return stage.run(context)
+    _check_kernels(context.config)
+    if context.config.processes == 1:
         return stage.run(context)
     from progrl.stages.processes import together
 
     with together(stage.name, context) as ranks:
         return stage.run(replace(context, ranks=ranks))
+
+
+def _check_kernels(config: Config) -> None:
+    """Raise ConfigurationError where this machine cannot compile what the configuration wants."""
+    from progrl.agent.native import require_compiler
+
+    agent, engine = config.agent, config.engine
+    if isinstance(agent, EmbeddedAgent) and agent.compile:
+        require_compiler("agent.compile")
+    if isinstance(engine, LocalEngine) and engine.compile:
+        require_compiler("engine.compile")
 
 
 def _place(stage: Stage, config: Config) -> Ranks:

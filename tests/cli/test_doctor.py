@@ -55,7 +55,7 @@ def test_a_missing_package_and_a_wrong_one_are_told_apart(monkeypatch: pytest.Mo
     assert "packages" not in found
 
 
-def test_java_and_chromium_are_told_with_what_to_install(
+def test_optional_programs_are_told_with_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def told() -> dict[str, tuple[str, str, str]]:
@@ -67,6 +67,10 @@ def test_java_and_chromium_are_told_with_what_to_install(
         return str(tmp_path / name)
 
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    assert told()["C++ compiler"][0::2] == ("note", "Install g++ 12 or later, or clang++.")
+    compiler = install("clang++", "")
+    assert told()["C++ compiler"] == ("ok", compiler, "")
     use = "not installed; optional, runs the benchmark ScienceWorld"
     assert told()["java"] == ("note", use, "Install Java 17 or later.")
     assert told()["chromium"][0::2] == ("note", "Install Chromium.")

@@ -156,3 +156,14 @@ def test_threads_by_measurement_are_noted_and_are_what_it_computes_with(tmp_path
     number = json.loads(note.read_text())["threads"]
     assert number >= 1
     assert digests(measured) == digests(generate(tmp_path / "given", f"threads={number}"))
+
+
+@pytest.mark.parametrize("key", ["agent.compile", "engine.compile"])
+def test_without_a_compiler_training_says_so_before_it_begins(
+    key: str, first: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = run("sft", first, *FEW, f"{key}=true")
+    assert done.exit_code == 2 and not (first / "models").exists()
+    assert f"{key}: needs a C++ compiler" in " ".join(done.stderr.split())

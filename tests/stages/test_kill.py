@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from progrl.agent.native import find_compiler
 from progrl.files import file_digest
 from tests.stages.conftest import finish, start
 
@@ -156,3 +157,20 @@ def test_sft_killed_ends_the_same(trained: Path, copy: Copy, tmp_path: Path) -> 
     assert not (killed / "models" / "sft").exists()
     assert "resuming after step" in finish("sft", killed, log)
     assert_same(trained, killed, "models/untrained", "models/sft", "metrics/sft.jsonl")
+
+
+@pytest.mark.skipif(find_compiler() is None, reason="needs a C++ compiler")
+def test_with_kernels_too(copy: Copy, tmp_path: Path) -> None:
+    kernels = ("agent.compile=true", "engine.compile=true")
+    left, killed = copy("left", "data"), copy("killed", "data")
+    outputs = {
+        "sft": ("models/sft", "metrics/sft.jsonl"),
+        "grpo": ("models/grpo", "memory", "metrics/grpo.jsonl"),
+    }
+    for name, written in outputs.items():
+        finish(name, left, tmp_path / "left.log", *kernels)
+        seen = partial(reached, name, max(1, newest(killed, name)))
+        log = tmp_path / "killed.log"
+        assert kill(name, killed, log, seen, 0.1, *kernels) == KILLED
+        assert "resuming after step" in finish(name, killed, log, *kernels)
+        assert_same(left, killed, *written)
