@@ -55,6 +55,19 @@ static inline vec exponential(vec x) {
   return tiny ? (vec){} : p * scale;
 }
 
+static inline vec sigmoid(vec x) {
+  vec e = exponential(x < 0 ? x : -x);
+  return (x < 0 ? e : (vec){} + 1.0f) / (1.0f + e);
+}
+
+// A head's row, turned by its position's angles [HALF]; `to` is another place.
+static inline void rotate(const float *row, const float *cosine, const float *sine, float *to) {
+  for (int j = 0; j < HALF; j++) {
+    to[j] = row[j] * cosine[j] - row[j + HALF] * sine[j];
+    to[j + HALF] = row[j + HALF] * cosine[j] + row[j] * sine[j];
+  }
+}
+
 // 1 / the root mean square of `width` numbers.
 static inline float scale_of(const float *x, int width, float eps) {
   vec squares = {};

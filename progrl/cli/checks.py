@@ -163,7 +163,7 @@ def programs() -> Iterator[Finding]:
         yield Finding("C++ compiler", "ok", compiler)
     else:
         use = "not installed; optional, for engine.compile and agent.compile"
-        yield Finding("C++ compiler", "note", use, "Install g++ 12 or later, or clang++.")
+        yield Finding("C++ compiler", "note", use, "Install g++ (9 or later) or clang++.")
     if shutil.which("git"):
         yield Finding("git", "ok", str(shutil.which("git")))
     else:

@@ -42,10 +42,7 @@ extern "C" void turn(int64_t rows, int64_t heads, const float *x, const float *w
     for (int64_t head = 0; head < heads; head++, x += HEAD_DIM, to += HEAD_DIM, by++) {
       float row_of[HEAD_DIM];
       norm(1, HEAD_DIM, x, weight, eps, row_of, by);
-      for (int j = 0; j < HALF; j++) {
-        to[j] = row_of[j] * cosine[j] - row_of[j + HALF] * sine[j];
-        to[j + HALF] = row_of[j + HALF] * cosine[j] + row_of[j] * sine[j];
-      }
+      rotate(row_of, cosine, sine, to);
     }
   }
 }
@@ -64,11 +61,6 @@ extern "C" void turn_back(int64_t rows, int64_t heads, const float *x, const flo
       x += HEAD_DIM, given += HEAD_DIM, x_gradient += HEAD_DIM, by++;
     }
   }
-}
-
-static inline vec sigmoid(vec a) {
-  vec e = exponential(a < 0 ? a : -a);
-  return (a < 0 ? e : (vec){} + 1.0f) / (1.0f + e);
 }
 
 // to = silu(gate) * up, of `count` numbers each.
@@ -111,6 +103,19 @@ static void gather(const float *from, int64_t length, int64_t step, float *rows,
   }
 }
 
+// A head's keys and values, as rows and as blocks, at the beginning of some room.
+struct Held {
+  float *k, *k_blocks, *v, *v_blocks, *rest;
+
+  Held(float *room, int64_t size)
+      : k(room), k_blocks(k + size), v(k_blocks + size), v_blocks(v + size), rest(v_blocks + size) {}
+
+  void take(const Rows &given, const float *keys, const float *values) const {
+    gather(keys, given.length, given.heads * HEAD_DIM, k, k_blocks);
+    gather(values, given.length, given.heads * HEAD_DIM, v, v_blocks);
+  }
+};
+
 // TILE rows of HEAD_DIM, times `by`; zeros where there are fewer.
 struct Tile {
   float rows[TILE][HEAD_DIM];
@@ -145,19 +150,18 @@ extern "C" void attention(const Rows *rows, float scale, const float *queries, c
                           const float *values, float *out, float *logs, float *room) {
   const Rows &given = *rows;
   const int64_t wide = whole(given.length), step = given.heads * HEAD_DIM, size = wide * HEAD_DIM;
-  float *k = room, *k_blocks = k + size, *v = k_blocks + size, *v_blocks = v + size;
-  float *scores = v_blocks + size;
+  const Held held(room, size);
+  float *scores = held.rest;
   for (int64_t b = 0; b < given.batch; b++) {
     const int64_t begin = b ? given.ends[b - 1] : 0;
     for (int64_t head = 0; head < given.heads; head++) {
       const int64_t place = b * given.length * step + head * HEAD_DIM;
-      gather(keys + place, given.length, step, k, k_blocks);
-      gather(values + place, given.length, step, v, v_blocks);
+      held.take(given, keys + place, values + place);
       for (int64_t at = begin; at < given.ends[b]; at += TILE) {
         const int count = given.ends[b] - at < TILE ? given.ends[b] - at : TILE;
         const int64_t end = whole(given.lengths[at + count - 1]);
         const Tile tile(queries + at * step + head * HEAD_DIM, step, count, scale);
-        scores_of(tile, k_blocks, end, scores, wide);
+        scores_of(tile, held.k_blocks, end, scores, wide);
         float by[TILE], spare[HEAD_DIM], *places[TILE];
         for (int q = 0; q < TILE; q++) {
           const bool real = q < count;
@@ -167,7 +171,7 @@ extern "C" void attention(const Rows *rows, float scale, const float *queries, c
                         real ? logs + (at + q) * given.heads + head : 0);
           places[q] = real ? out + (at + q) * step + head * HEAD_DIM : spare;
         }
-        mix<TILE>(scores, wide, end, v, nullptr, by, places);
+        mix<TILE>(scores, wide, end, held.v, nullptr, by, places);
       }
     }
   }
@@ -196,23 +200,22 @@ extern "C" void attention_back(const Rows *rows, float scale, const float *queri
                                float *k_gradient, float *v_gradient, float *room) {
   const Rows &given = *rows;
   const int64_t wide = whole(given.length), step = given.heads * HEAD_DIM, size = wide * HEAD_DIM;
-  float *k = room, *k_blocks = k + size, *v = k_blocks + size, *v_blocks = v + size;
-  float *k_sums = v_blocks + size, *v_sums = k_sums + size;
+  const Held held(room, size);
+  float *k_sums = held.rest, *v_sums = k_sums + size;
   float *weights = v_sums + size, *slopes = weights + TILE * wide;
   for (int64_t b = 0; b < given.batch; b++) {
     const int64_t begin = b ? given.ends[b - 1] : 0;
     for (int64_t head = 0; head < given.heads; head++) {
       const int64_t place = b * given.length * step + head * HEAD_DIM;
-      gather(keys + place, given.length, step, k, k_blocks);
-      gather(values + place, given.length, step, v, v_blocks);
+      held.take(given, keys + place, values + place);
       memset(k_sums, 0, 2 * size * sizeof(float));
       for (int64_t at = begin; at < given.ends[b]; at += TILE) {
         const int count = given.ends[b] - at < TILE ? given.ends[b] - at : TILE;
         const int64_t end = whole(given.lengths[at + count - 1]);
         const int64_t first = at * step + head * HEAD_DIM;
         const Tile tile(queries + first, step, count, scale), back(gradient + first, step, count, 1);
-        scores_of(tile, k_blocks, end, weights, wide);
-        scores_of(back, v_blocks, end, slopes, wide);
+        scores_of(tile, held.k_blocks, end, weights, wide);
+        scores_of(back, held.v_blocks, end, slopes, wide);
         float by[TILE], spare[HEAD_DIM], *places[TILE];
         for (int q = 0; q < TILE; q++) {
           float *p = weights + q * wide, *s = slopes + q * wide;
@@ -234,7 +237,7 @@ extern "C" void attention_back(const Rows *rows, float scale, const float *queri
             store(s + t, weight * (load(s + t) - mean));
           }
         }
-        mix<TILE>(slopes, wide, end, k, nullptr, by, places);
+        mix<TILE>(slopes, wide, end, held.k, nullptr, by, places);
         spread(slopes, wide, end, tile, k_sums);
         spread(weights, wide, end, back, v_sums);
       }

@@ -2,14 +2,56 @@
 
 import time
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
+from progrl.agent.engines.compiled import CompiledDecoder
+from progrl.agent.model import make_model
 from speed.workload import Workload
+
+NARROW = 16
+"""Of a model that does little but attend: the least that the kernels take."""
+
+
+class KernelAttention:
+    """By the kernels: a decoder with the workload's heads, and next to nothing between them."""
+
+    def __init__(self, work: Workload) -> None:
+        shape, self.work = work.shape, work
+        model = make_model(
+            vocabulary=NARROW,
+            hidden=NARROW,
+            layers=shape.layers,
+            heads=shape.heads,
+            kv_heads=shape.kv_heads,
+            head_dim=shape.head_dim,
+            ffn=NARROW,
+            window=work.window,
+            seed=1,
+        )
+        self._decoder = CompiledDecoder(model, torch.float32)
+        self._cache = self._decoder.new_cache(work.conversations)
+        self._cache.ensure(work.length)
+        self._cache.keys.normal_()
+        self._cache.values.normal_()
+
+    @torch.inference_mode()
+    def seconds(self, turn: int) -> float:
+        """Of attention in a turn (from 0), of CPU time: a read, then one token after another."""
+        work, slots = self.work, np.arange(self.work.conversations)
+        counts = np.full_like(slots, work.read)
+        self._cache.lengths[:] = turn * (work.read + work.sampled)
+        ids = np.zeros(counts.sum(), dtype=np.int64)
+        start = time.process_time()
+        self._decoder.read(self._cache, slots, counts, ids)
+        for _ in range(work.sampled):
+            self._decoder.decode(self._cache, slots, ids[: len(slots)])
+        return time.process_time() - start
 
 
 class Attention:
-    """Keys and values of all conversations at their last length; what they hold is of no matter."""
+    """By torch: keys and values of all conversations at their last length, whatever they hold."""
 
     def __init__(self, work: Workload) -> None:
         shape, self.work = work.shape, work

@@ -7,7 +7,7 @@ from typing import Any
 from progrl.agent.engines.contracts import SamplingParams
 from progrl.agent.engines.local import LocalConversation, LocalEngine
 from progrl.agent.model import make_model
-from speed.ways.attention import Attention
+from speed.ways.attention import Attention, KernelAttention
 from speed.worker import Job
 from speed.workload import Workload
 
@@ -70,13 +70,14 @@ def rollout(work: Workload, latency: float = 0.0, **options: Any) -> Job:
     return job
 
 
-def turns(work: Workload) -> Job:
+def turns(work: Workload, compile: bool = False) -> Job:
     """The same in step: all wait for each other after each turn.
 
     `turn_cpu` has each turn's seconds, `turn_read` the ids of a conversation that were read in it,
-    and `attention` the seconds that attention alone takes in the second turn and in the last.
+    and `attention` the seconds that attention alone takes, by the same means as the engine's, in the
+    second turn and in the last.
     """
-    engine, contexts = engine_of(work), work.contexts()
+    engine, contexts = engine_of(work, compile=compile), work.contexts()
 
     async def everyone() -> dict[str, Any]:
         conversations = [engine.open() for _ in contexts]
@@ -91,7 +92,7 @@ def turns(work: Workload) -> Job:
             conversation.close()
         return {"turn_cpu": seconds, "turn_read": read}
 
-    attention = Attention(work)
+    attention = KernelAttention(work) if compile else Attention(work)
 
     def job() -> dict[str, Any]:
         facts = asyncio.run(everyone())

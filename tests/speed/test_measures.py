@@ -109,13 +109,12 @@ def test_a_peer_that_is_not_there_is_null(told: Row, monkeypatch: pytest.MonkeyP
 
 
 def test_growth_is_held_against_attention_alone(told: Row) -> None:
-    told["ours.turns"] = {
-        "turn_cpu": [1.0, 1.0, 1.65],
-        "turn_read": [40.0, 41.0, 41.0],
-        "attention": [0.1, 0.6],  # so the last turn should take 1.5
-    }
+    facts = {"turn_cpu": [1.0, 1.0, 1.65], "turn_read": [40.0, 41.0, 41.0]}
+    told["ours.turns True"] = {**facts, "attention": [0.1, 0.6]}  # so the last should take 1.5
+    told["ours.turns"] = {**facts, "attention": [0.1, 0.75]}
     found = turns.growth(Plan())
     assert found.figures["turn_growth_over_bound"] == pytest.approx(1.1)
+    assert found.figures["turn_growth_over_bound_default"] == pytest.approx(1.0)
     assert found.details["growth"]["bound"] == pytest.approx(1.5)
     assert found.details["growth"]["tokens_read_in_last"] == 41
 

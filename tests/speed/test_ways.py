@@ -3,6 +3,7 @@
 import io
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,10 @@ from speed.workload import Shape, Workload
 
 TINY = Workload(8, 3, 6, 4, 4, Shape(64, 32, 2, 2, 2, 16, 32))
 PARAMS = Path(__file__).parents[2] / "params.yaml"
+compiler = pytest.mark.skipif(native.find_compiler() is None, reason="needs a C++ compiler")
 WAYS: list[tuple[str, dict[str, Any], dict[str, float]]] = [
     ("ours.rollout", {}, {"tokens": 96}),
     ("ours.rollout", {"latency": 0.001, "dtype": "bfloat16"}, {"tokens": 96}),
-    ("ours.rollout", {"compile": True}, {"tokens": 96}),
     ("hf.reread", {}, {"tokens": 96}),
     ("hf.cached", {}, {"tokens": 96}),
     ("sft.train", {}, {"tokens": 200}),
@@ -31,7 +32,14 @@ WAYS: list[tuple[str, dict[str, Any], dict[str, float]]] = [
 ]
 
 
-@pytest.mark.parametrize(("way", "options", "facts"), WAYS, ids=[way for way, *_ in WAYS])
+COMPILED = [
+    pytest.param(way, {**options, "compile": True}, facts, marks=compiler)
+    for way, options, facts in WAYS
+    if way in {"ours.rollout", "sft.train", "step.grpo"} and "dtype" not in options
+]
+
+
+@pytest.mark.parametrize(("way", "options", "facts"), [*WAYS, *COMPILED])
 def test_a_way_does_its_job_as_often_as_asked(
     way: str, options: dict[str, Any], facts: dict[str, float]
 ) -> None:
@@ -47,8 +55,10 @@ def test_a_way_does_its_job_as_often_as_asked(
         assert all(math.isfinite(n) and n >= 0 for n in numbers)
 
 
-def test_turns_read_what_is_new_alone() -> None:
-    facts = find("ours.turns")(TINY)()
+@pytest.mark.parametrize("compile", [False, pytest.param(True, marks=compiler)])
+def test_turns_read_what_is_new_alone(compile: bool) -> None:
+    work = replace(TINY, shape=Shape(64, 32, 1, 2, 1, 16, 32))
+    facts = find("ours.turns")(work, compile=compile)()
     # The token that was sampled last is read with what follows it.
     assert facts["turn_read"] == [6, 7, 7]
     assert len(facts["turn_cpu"]) == 3 and len(facts["attention"]) == 2

@@ -95,11 +95,7 @@ static inline void turn(const float *from, const float *norm, float eps, const f
   const float by = norm ? scale_of(from, HEAD_DIM, eps) : 1.0f;
   float row[HEAD_DIM];
   for (int j = 0; j < HEAD_DIM; j++) row[j] = norm ? from[j] * (by * norm[j]) : from[j];
-  for (int j = 0; j < HALF; j++) {
-    float first = row[j], second = row[j + HALF];
-    to[j] = first * cosine[j] - second * sine[j];
-    to[j + HALF] = second * cosine[j] + first * sine[j];
-  }
+  rotate(row, cosine, sine, to);
 }
 
 // A token's row of queries, keys and values: queries turned and scaled in place, the rest kept.
@@ -212,9 +208,8 @@ extern "C" void forward(int64_t count, const Layer *layers, const Batch *given, 
       multiply(n, 2 * FFN, HIDDEN, normed, layer.gate_up, 0, false, both);
       for (int64_t r = 0; r < n; r++) {
         for (int j = 0; j < FFN; j += LANES) {
-          vec a = load(both + r * 2 * FFN + j), away = a < 0 ? a : -a, e = exponential(away);
-          vec share = (a < 0 ? e : (vec){} + 1.0f) / (1.0f + e);
-          store(gated + r * FFN + j, a * share * load(both + r * 2 * FFN + FFN + j));
+          vec a = load(both + r * 2 * FFN + j);
+          store(gated + r * FFN + j, a * sigmoid(a) * load(both + r * 2 * FFN + FFN + j));
         }
       }
       multiply(n, HIDDEN, FFN, gated, layer.down, 0, true, states);
