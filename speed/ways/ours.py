@@ -74,8 +74,8 @@ def turns(work: Workload, compile: bool = False) -> Job:
     """The same in step: all wait for each other after each turn.
 
     `turn_cpu` has each turn's seconds, `turn_read` the ids of a conversation that were read in it,
-    and `attention` the seconds that attention alone takes, by the same means as the engine's, in the
-    second turn and in the last.
+    and `attention` the seconds that attention alone takes in the second turn and in the last, by
+    the same means as the engine's.
     """
     engine, contexts = engine_of(work, compile=compile), work.contexts()
 
