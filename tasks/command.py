@@ -1,6 +1,8 @@
 """`python -m flows.NAME`: a flow as a program, with exit codes and one message."""
 
 import argparse
+import atexit
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -47,6 +49,7 @@ def call(
         shown: shows what the flow returns.
         check: raises where the arguments are wrong: said at once, before any server starts.
     """
+    atexit.register(gc.freeze)  # no search for cycles among all objects at the end
     try:
         check()
         use_prefect_server()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from progrl.cli.stages import LOCAL
+from progrl.offline import LOCAL
 from progrl.tracking.store import PORT
 
 PROJECT = Path(__file__).resolve().parent.parent

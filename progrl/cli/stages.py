@@ -17,21 +17,11 @@ from progrl.cli.output import grid, progress
 from progrl.config import Config
 from progrl.errors import ConfigurationError
 from progrl.files import read_json
+from progrl.offline import LOCAL
 from progrl.ranks import launched
 from progrl.stages import NAMES, find_stage, is_done, run_stage
 
 logger = logging.getLogger(__name__)
-LOCAL = {
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-    "DO_NOT_TRACK": "true",
-    "DVC_NO_ANALYTICS": "1",
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-}
-"""Keeps what the stages use from reaching out; a value set already is respected."""
 
 PANEL = "Pipeline"
 UserKind = Literal["scripted", "llm", "human"]

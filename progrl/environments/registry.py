@@ -5,7 +5,8 @@ The class is called with its validated options, or with nothing where it declare
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -38,6 +39,12 @@ _BUILT_IN = {
 
 
 def _targets() -> dict[str, str]:
+    return _known(entry_points)
+
+
+@cache
+def _known(entry_points: Callable[..., Iterable[EntryPoint]]) -> dict[str, str]:
+    """By name; to read what is installed takes ten milliseconds."""
     found: dict[str, EntryPoint] = {point.name: point for point in entry_points(group=GROUP)}
     return _BUILT_IN | {name: found[name].value for name in sorted(found)}
 

@@ -24,7 +24,7 @@ def measure(plan: Plan, profile: str = "tiny") -> Found:
 
     Rounds alternate which goes first.
     """
-    rounds = plan.rounds if plan.full else 1
+    rounds = plan.rounds
     seconds: dict[str, list[float]] = {"flow": [], "commands": []}
     with _server() as environment:
         for number in range(rounds):

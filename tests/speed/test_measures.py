@@ -172,7 +172,7 @@ def test_the_pipeline_is_held_against_its_commands(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(pipeline, "_timed", timed)
     monkeypatch.setattr(pipeline, "_server", server)
-    found = pipeline.measure(Plan(rounds=2, full=True))
+    found = pipeline.measure(Plan(rounds=2))
     assert found.figures["pipeline_overhead"] == pytest.approx(0.03)
     assert found.details["pipeline"]["added_seconds"] == 3.0
     assert order == ["commands", "flow", "flow", "commands"]
