@@ -55,17 +55,19 @@ def compiled(source: Path, key: str, shape: Mapping[str, int]) -> ctypes.CDLL:
     compiler = require_compiler(key)
     flags = ["-O3", "-march=native", "-std=gnu++17", "-shared", "-fPIC", f"-I{_HEADERS}"]
     defined = [f"-D{name}={value}" for name, value in shape.items()]
-    with TemporaryDirectory(prefix="progrl-kernel-") as folder:
-        target = str(Path(folder) / "kernel.so")
-        done = subprocess.run(
-            [compiler, *flags, *defined, str(source), "-o", target], capture_output=True, text=True
-        )
-        if done.returncode:
-            said = done.stderr.strip().splitlines() or ["it said nothing"]
-            raise ConfigurationError(
-                f"{key}: {compiler} could not compile the kernel ({said[0]}). Set {key}=false."
-            )
-        return ctypes.CDLL(target)
+    command = [compiler, *flags, *defined, str(source), "-o"]
+    try:
+        with TemporaryDirectory(prefix="progrl-kernel-") as folder:
+            target = str(Path(folder) / "kernel.so")
+            done = subprocess.run([*command, target], capture_output=True, text=True)
+            if done.returncode == 0:
+                return ctypes.CDLL(target)
+        said = (done.stderr.strip().splitlines() or ["it said nothing"])[0]
+    except OSError as error:  # no room, no compiler after all, a file that is no library
+        said = str(error)
+    raise ConfigurationError(
+        f"{key}: {compiler} could not compile the kernel ({said}). Set {key}=false."
+    )
 
 
 _HEADERS = Path(__file__).parent

@@ -124,7 +124,8 @@ class _Rows:
         batch, self.length = shape
         self.heads = heads
         ends = torch.searchsorted(places, torch.arange(1, batch + 1) * self.length)
-        self._held = ends, places % self.length + 1, visible
+        seen = None if visible is None else visible.contiguous()
+        self._held = ends, places % self.length + 1, seen
         self._struct = self.Struct(batch, self.length, heads, *map(_address, self._held))
         self.address = ctypes.addressof(self._struct)
 

@@ -114,6 +114,13 @@ def test_what_it_needs_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigurationError, match=r"no g\+\+ or clang\+\+.*compile=false"):
         LocalEngine(qwen3(), compile=True)
+    liar = tmp_path / "liar"
+    for script in ("#!/bin/sh\n", "no program"):
+        liar.write_text(script)
+        liar.chmod(0o755)
+        monkeypatch.setenv("CXX", str(liar))
+        with pytest.raises(ConfigurationError, match=r"liar could not compile .*compile=false"):
+            LocalEngine(qwen3(), compile=True)
 
 
 @there
