@@ -119,8 +119,13 @@ class LongTermMemory:
         return mean.astype(np.float32)
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a resumed run needs beside `tensors`, as JSON values."""
-        order = self._order()
+        """All that a resumed run needs beside `tensors`, as JSON values.
+
+        Patterns stand as they lie here, not by age: sums over them go on to the last bit alike.
+        """
+        return self._state(list(range(len(self))))
+
+    def _state(self, order: list[int]) -> dict[str, Any]:
         return {
             "dimension": self.dimension,
             "store_above": self.store_above,
@@ -135,7 +140,7 @@ class LongTermMemory:
         """The vectors that belong to `state_dict`, as torch tensors."""
         import torch
 
-        return {"vectors": torch.from_numpy(self.vectors)}
+        return {"vectors": torch.from_numpy(self._matrix.copy())}
 
     def load_state_dict(self, state: Mapping[str, Any], tensors: Mapping[str, "Tensor"]) -> None:
         """Take up a state.
@@ -158,7 +163,7 @@ class LongTermMemory:
         """Write the memory as a folder, whole or not at all."""
         from safetensors.numpy import save
 
-        state = self.state_dict()
+        state = self._state(self._order())
         patterns = state.pop("patterns")
         with new_folder(folder) as temporary:
             write_jsonl(temporary / "patterns.jsonl", patterns)
