@@ -75,8 +75,8 @@ static inline float scale_of(const float *x, int width, float eps) {
   return 1.0f / sqrtf(total(squares) / width + eps);
 }
 
-// The scores of Q queries with LANES * B keys; `values` of the same tokens, where there are any, are sent
-// for meanwhile.
+// The scores of Q queries with LANES * B keys; `values` of the same tokens, where there are any, are
+// sent for meanwhile.
 template <int Q, int B>
 static inline void score(const float *const *queries, const float *keys, const float *values,
                          float *scores, int64_t room) {

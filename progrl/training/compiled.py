@@ -69,17 +69,22 @@ class CompiledBody:
         angles = _angles(body, x, everywhere % length if positions is None else positions)
         x = x.flatten(0, 1)
         places, each = torch.unique(sources, return_inverse=True)
+        heads = body.config.num_attention_heads
+        rows = _Rows(ids.shape, heads, everywhere, visible)
+        asking = angles
         for layer in body.layers:
             a, m = layer.self_attn, layer.mlp
             normed = _norm(x, layer.input_layernorm.weight, eps, kernels)
             k = _turn(linear(normed, a.k_proj.weight), a.k_norm.weight, eps, angles, kernels)
             v = linear(normed, a.v_proj.weight)
-            asking, where = angles, everywhere
             if layer is body.layers[-1]:
-                asking, where = (angles[0][places], angles[1][places]), places
-                x, normed = x[places], normed[places]
+                rows = _Rows(ids.shape, heads, places, visible)
+                asking, x, normed = (
+                    (angles[0][places], angles[1][places]),
+                    x[places],
+                    normed[places],
+                )
             q = _turn(linear(normed, a.q_proj.weight), a.q_norm.weight, eps, asking, kernels)
-            rows = _Rows(ids.shape, q.shape[1] // a.head_dim, where, visible)
             x = x + linear(_attend(q, k, v, rows, kernels), a.o_proj.weight)
             normed = _norm(x, layer.post_attention_layernorm.weight, eps, kernels)
             gate, up = linear(normed, m.gate_proj.weight), linear(normed, m.up_proj.weight)

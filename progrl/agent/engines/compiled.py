@@ -29,13 +29,9 @@ _POINTER, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 
 
 class _Layer(ctypes.Structure):
-    _fields_ = [
-        (name, _POINTER)
-        for name in (
-            "norm_in", "qkv", "qkv_bias", "qk_norm", "out", "out_bias", "norm_mid", "gate_up",
-            "down", "keys", "values",
-        )
-    ]  # fmt: skip
+    """The weights in the order of `Layer`, and where the cache of this layer lies."""
+
+    _fields_ = [(name, _POINTER) for name in (*(f.name for f in fields(Layer)), "keys", "values")]
 
 
 class _Batch(ctypes.Structure):
@@ -72,6 +68,13 @@ class CompiledDecoder(Decoder):
         self._forward.argtypes = [_INT, _POINTER, _POINTER, _FLOAT, _FLOAT, _POINTER, _POINTER]
         self._forward.restype = None
 
+    def take(self, model: PreTrainedModel) -> None:
+        """As the decoder's own."""
+        super().take(model)
+        self._given = (_Layer * len(self.layers))(
+            *(_Layer(*(_address(getattr(row, f.name)) for f in fields(row))) for row in self.layers)
+        )
+
     def decode(self, cache: Cache, slots: Ints, ids: Ints) -> Tensor:
         """As the decoder's own."""
         return self.read(cache, slots, np.ones_like(slots), ids)
@@ -88,21 +91,14 @@ class CompiledDecoder(Decoder):
         room = x.new_empty(
             tokens * each + _BLOCK * (self.hidden + 3 * self._ffn) + _TILE * (cache.capacity + WIDE)
         )
-        layers = (_Layer * len(self.layers))(
-            *(
-                _Layer(
-                    *(_address(getattr(layer, field.name)) for field in fields(layer)),
-                    *(cache.keys[number].data_ptr(), cache.values[number].data_ptr()),
-                )
-                for number, layer in enumerate(self.layers)
-            )
-        )
+        for layer, keys, values in zip(self._given, cache.keys, cache.values, strict=True):
+            layer.keys, layer.values = keys.data_ptr(), values.data_ptr()
         batch = _Batch(
             *(len(slots), tokens, slots.ctypes.data, starts.ctypes.data, counts.ctypes.data),
             *(cache.capacity, self._cos.data_ptr(), self._sin.data_ptr()),
         )
         self._forward(
-            *(len(layers), layers, ctypes.byref(batch), self.eps, self.scale),
+            *(len(self._given), self._given, ctypes.byref(batch), self.eps, self.scale),
             *(x.data_ptr(), room.data_ptr()),
         )
         cache.lengths[slots] += counts
